@@ -1,0 +1,53 @@
+# Everything a developer runs. A clean clone needs Python 3.11+, make and git; `make setup` does the rest.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+
+# Looked up at each use, so that a Java installed, moved or removed after set-up is noticed.
+WITH_JAVA = JAVA_HOME="$$(scripts/find-java.sh)"
+
+.PHONY: help setup demo test test-all lint types format lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv, install the lock file, find or install Java 17+
+
+# The stamp makes every later call instant until the lock file or the project file changes.
+$(STAMP): requirements.lock pyproject.toml
+	@scripts/setup.sh
+	@touch $@
+
+demo: setup ## set up, then run the main job: 150 traffic queries
+	$(WITH_JAVA) $(BIN)/penstock demo
+
+test: lint types ## set up, then lint, types and tests
+	$(WITH_JAVA) $(BIN)/pytest
+
+test-all: lint types ## the same with the slow tests
+	$(WITH_JAVA) $(BIN)/pytest -m "slow or not slow"
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup ## mypy --strict on the package
+	$(BIN)/mypy
+
+format: setup ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+# Versions already in the file are kept where they still fit; UPGRADE=--upgrade moves all of them.
+lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)
+	$(BIN)/uv pip compile pyproject.toml --group dev --group build --output-file requirements.lock \
+		--python-version 3.11 --universal --fork-strategy fewest \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet $(UPGRADE)
+	@if grep -n '://' requirements.lock; then echo "requirements.lock must hold no addresses" >&2; exit 1; fi
+
+clean: ## remove caches and build products; .venv and results stay
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	find penstock tests -type d -name __pycache__ -prune -exec rm -rf {} +
