@@ -1,0 +1,98 @@
+"""Penstock: many continuous queries over shared streams, in Python, on Spark or in one process."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from penstock.app import App
+from penstock.query import errors
+from penstock.query.aggregates import (
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    median,
+    min_,
+    quantile,
+    sum_,
+    variance,
+)
+from penstock.query.errors import PenstockError, QueryError, RunError
+from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
+from penstock.query.functions import Context, Group, ProcessFunction
+from penstock.query.keyed import KeyedStream, WindowedStream
+from penstock.query.stream import Stream
+from penstock.query.types import DataType, Field, Schema
+from penstock.query.windows import session, sliding, tumbling
+
+if TYPE_CHECKING:
+    import penstock.sinks as sinks
+    import penstock.sources as sources
+    from penstock.engine.node import Node
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "App",
+    "Context",
+    "DataType",
+    "Field",
+    "Group",
+    "KeyedStream",
+    "PenstockError",
+    "ProcessFunction",
+    "QueryError",
+    "RunError",
+    "Schema",
+    "Stream",
+    "WindowedStream",
+    "avg",
+    "coalesce",
+    "col",
+    "count",
+    "count_distinct",
+    "errors",
+    "first",
+    "greatest",
+    "hash_of",
+    "last",
+    "least",
+    "lit",
+    "max_",
+    "median",
+    "min_",
+    "quantile",
+    "session",
+    "sliding",
+    "sum_",
+    "tumbling",
+    "variance",
+    "when",
+]
+
+# ``ps.sum`` reads well; not in ``__all__``, so that a star import leaves Python's own alone.
+sum = sum_
+min = min_
+max = max_
+
+# Loaded when first asked for: importing the package, also with a star, must not load a compiler.
+_LAZY = {"Node": "penstock.engine.node", "sinks": "penstock.sinks", "sources": "penstock.sources"}
+
+if TYPE_CHECKING:
+    __all__ += ["Node", "sinks", "sources"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+    module = import_module(_LAZY[name])
+    value = module if _LAZY[name] == f"penstock.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

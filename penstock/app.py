@@ -1,0 +1,94 @@
+"""The one face: an app collects queries over shared streams, and a runtime runs the graph they become."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from penstock.query.builder import GraphBuilder
+from penstock.query.connectors import Sink, Source
+from penstock.query.durations import Duration
+from penstock.query.errors import QueryError, Writing
+from penstock.query.explain import explain_mermaid, explain_text
+from penstock.query.graph import Graph
+from penstock.query.step import check_name
+from penstock.query.stream import Stream
+
+if TYPE_CHECKING:
+    from penstock.engine.summary import Summary
+
+Outcome = TypeVar("Outcome", covariant=True)
+
+
+class Runtime(Protocol[Outcome]):
+    """What can run a graph: ``penstock.Node``, and others to come."""
+
+    def run(self, graph: Graph, *, name: str) -> Outcome: ...
+
+
+class App:
+    """Continuous queries over shared streams.
+
+    >>> app = App("traffic")
+    >>> app
+    <App 'traffic': 0 sources, 0 sinks>
+    """
+
+    def __init__(self, name: str) -> None:
+        with Writing("App", name):
+            self.name = check_name(name, "an app's name")
+        self._builder = GraphBuilder(name)
+
+    def source(self, name: str, source: Source, event_time: str, lateness: Duration = "0s") -> Stream:
+        """A stream of a source's events.
+
+        ``event_time`` names the column with each event's time, a timestamp without nulls; ``lateness`` is
+        how far behind the latest event of its partition an event may come and still count.
+        """
+        return self._builder.add_source(name, source, event_time, lateness)
+
+    def sink(self, name: str, stream: Stream, sink: Sink) -> None:
+        """A query: where the events of a stream go. Its name is the query's name in metrics."""
+        self._builder.add_sink(name, stream, sink)
+
+    def graph(self, share: bool = True) -> Graph:
+        """The graph of all queries; with ``share`` the same sub-plan of several queries is one operator."""
+        return self._builder.build(share)
+
+    def explain(self, format: str = "text", share: bool = True) -> str:
+        """The graph as ``"text"`` or as a ``"mermaid"`` flowchart, with shared operators marked."""
+        with Writing("explain"):
+            if format == "text":
+                return explain_text(self.graph(share), f"app '{self.name}'")
+            if format == "mermaid":
+                return explain_mermaid(self.graph(share))
+            raise QueryError("unknown format", detail=f"got {format!r}", hint="write 'text' or 'mermaid'")
+
+    @overload
+    def run(self, on: None = None, *, share: bool = True) -> Summary: ...
+
+    @overload
+    def run(self, on: Runtime[Outcome], *, share: bool = True) -> Outcome: ...
+
+    def run(self, on: Runtime[Any] | None = None, *, share: bool = True) -> Any:
+        """Runs all queries until their sources end or Ctrl-C; on one process unless ``on`` says otherwise."""
+        with Writing("run"):
+            if not self._builder.sink_names:
+                raise QueryError(
+                    "the app has no sinks",
+                    detail=f"app '{self.name}' has nothing to do",
+                    hint="add app.sink(name, stream, sink)",
+                )
+            if on is not None and (isinstance(on, type) or not callable(getattr(on, "run", None))):
+                raise QueryError("not a runtime", detail=f"got {on!r}", hint="write on=ps.Node(workers=2)")
+            graph = self.graph(share)
+        return (on or _default_runtime()).run(graph, name=self.name)
+
+    def __repr__(self) -> str:
+        builder = self._builder
+        return f"<App '{self.name}': {len(builder.source_names)} sources, {len(builder.sink_names)} sinks>"
+
+
+def _default_runtime() -> Runtime[Any]:
+    from penstock.engine.node import Node
+
+    return Node()

@@ -1,0 +1,1 @@
+"""Streams, expressions, windows, and the graph they become. Describes queries; runs nothing."""

@@ -1,0 +1,179 @@
+"""Graphs as people read them: an indented tree from the sources to the sinks, and a Mermaid flowchart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.query.durations import duration_text
+from penstock.query.expr import Column
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ExplodeSpec,
+    FilterSpec,
+    FlatMapSpec,
+    Graph,
+    IntervalJoinSpec,
+    LookupSpec,
+    NamedExprs,
+    Node,
+    Port,
+    ProcessSpec,
+    SelectSpec,
+    SinkSpec,
+    SourceSpec,
+    Spec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.identity import function_name, kind_of
+
+_LONGEST = 160  # characters of one description; the rest of a long expression is left out
+
+
+def explain_text(graph: Graph, title: str) -> str:
+    """The graph as a tree; an operator with several inputs stands under the first, the others point to it."""
+    queries = sum(isinstance(node.spec, SinkSpec) for node in graph)
+    shared = sum(is_shared(node) for node in graph)
+    lines = [
+        f"{title}: {_plural(queries, 'query', 'queries')}, {_plural(len(graph), 'operator')}, {shared} shared"
+    ]
+    told: set[str] = set()
+    for node in graph:
+        if isinstance(node.spec, SourceSpec):
+            lines += ["", *_tree(graph, node, told)]
+    return "\n".join(lines)
+
+
+def explain_mermaid(graph: Graph) -> str:
+    """The graph as a Mermaid flowchart; operators that several queries share are drawn thick."""
+    lines = ["flowchart LR"]
+    names = {node.id: f"n{index}" for index, node in enumerate(graph)}
+    for node in graph:
+        label = "<br/>".join(
+            _escaped(part)
+            for part in (node.id, describe(node.spec), ", ".join(node.schema.names), _mark(node))
+            if part
+        )
+        left, right = ("([", "])") if isinstance(node.spec, SourceSpec | SinkSpec) else ("[", "]")
+        lines.append(f'    {names[node.id]}{left}"{label}"{right}')
+    for node in graph:
+        for source in node.inputs:
+            arrow = "-->" if source.port is Port.MAIN else f'-. "{source.port.value}" .->'
+            lines.append(f"    {names[source.node]} {arrow} {names[node.id]}")
+    shared = [names[node.id] for node in graph if is_shared(node)]
+    if shared:
+        lines.append("    classDef shared stroke-width:3px")
+        lines.append(f"    class {','.join(shared)} shared")
+    return "\n".join(lines)
+
+
+def is_shared(node: Node) -> bool:
+    """Whether several queries read the operator."""
+    return len(node.queries) > 1
+
+
+def describe(spec: Spec) -> str:
+    """What an operator does, in a line.
+
+    >>> from penstock.query.expr import col
+    >>> describe(FilterSpec(col("speed") > 30))
+    'filter (speed > 30)'
+    """
+    text = f"{kind_of(spec)} {_details(spec)}".rstrip()
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _details(spec: Spec) -> str:
+    match spec:
+        case SourceSpec(source, event_time, lateness_us, _):
+            return f"{type(source).__name__}, event time {event_time}, lateness {duration_text(lateness_us)}"
+        case SinkSpec(sink):
+            return type(sink).__name__
+        case FilterSpec(predicate):
+            return repr(predicate)
+        case SelectSpec(columns):
+            return _columns(columns)
+        case ExplodeSpec(rows, conditions):
+            told = []
+            for row, condition in zip(rows, conditions, strict=True):
+                told.append(f"({_columns(row)})" + ("" if condition is None else f" where {condition!r}"))
+            return ", ".join(told)
+        case FlatMapSpec(function):
+            return function_name(function)
+        case BatchSpec(function, arrow):
+            return function_name(function) + (" on Arrow" if arrow else "")
+        case LookupSpec(table, on, _, left):
+            return f"in {table.num_rows} rows on {_pairs(on)}" + (", left" if left else "")
+        case WindowAggregateSpec(keys, window, aggregates):
+            computed = ", ".join(f"{name} = {aggregate!r}" for name, aggregate in aggregates)
+            return f"{_by(keys)}{window}: {computed}"
+        case WindowTopSpec(keys, window, k, by, descending):
+            return f"{k}, {_by(keys)}{window}: {'largest' if descending else 'smallest'} {by!r}"
+        case WindowJoinSpec(on, window, _):
+            return f"on {_pairs(on)}, {window}"
+        case IntervalJoinSpec(on, lower_us, upper_us, _):
+            return f"on {_pairs(on)}, from {duration_text(lower_us)} to {duration_text(upper_us)}"
+        case CoGroupSpec(on, window, function):
+            return f"on {_pairs(on)}, {window}: {function_name(function)}"
+        case DeduplicateSpec(keys, within_us):
+            return _by(keys) + ("for ever" if within_us is None else f"within {duration_text(within_us)}")
+        case ProcessSpec(keys, function, _):
+            return f"{_by(keys)}{function_name(function)}"
+    return ""
+
+
+def _tree(graph: Graph, root: Node, told: set[str]) -> Iterator[str]:
+    """Depth first, without recursion: (node, port it is read from, indents so far, is it the last child)."""
+    stack: list[tuple[Node, Port, str, str]] = [(root, Port.MAIN, "", "")]
+    while stack:
+        node, port, indent, branch = stack.pop()
+        via = "" if port is Port.MAIN else f"[{port.value}] "
+        if node.id in told:
+            yield f"{indent}{branch}{via}{node.id} (see above)"
+            continue
+        told.add(node.id)
+        mark = f"  {_mark(node)}" if is_shared(node) else ""
+        typed = isinstance(node.spec, SourceSpec)
+        columns = ", ".join(str(field) if typed else field.name for field in node.schema)
+        columns = "" if isinstance(node.spec, SinkSpec) else f" → {columns}"
+        yield f"{indent}{branch}{via}{node.id}: {describe(node.spec)}{columns}{mark}"
+        below = indent + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
+        readers = list(
+            dict.fromkeys((reader, one) for one in Port for reader, _ in graph.consumers(node.id, one))
+        )
+        for index in reversed(range(len(readers))):
+            reader, source = readers[index]
+            stack.append((reader, source, below, "└─ " if index == len(readers) - 1 else "├─ "))
+
+
+def _mark(node: Node) -> str:
+    return f"(shared by {len(node.queries)} queries)" if is_shared(node) else ""
+
+
+def _columns(columns: NamedExprs) -> str:
+    told = []
+    for name, expr in columns:
+        told.append(name if isinstance(expr, Column) and expr.name == name else f"{name} = {expr!r}")
+    return ", ".join(told)
+
+
+def _pairs(on: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in on)
+
+
+def _by(keys: tuple[str, ...]) -> str:
+    return f"by {', '.join(keys)}, " if keys else ""
+
+
+def _plural(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _escaped(text: str) -> str:
+    """As Mermaid's entity codes, so that no character of a name or constant can end the label."""
+    return "".join(
+        f"#{ord(char)};" if char in '#"<>&`\\' or not char.isprintable() else char for char in text
+    )

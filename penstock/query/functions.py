@@ -1,0 +1,68 @@
+"""The functions that users write for events in groups: what they are given and what they return.
+
+An event is a dict of plain Python values: null is None, a timestamp is an int of microseconds since 1970.
+What a function returns, or yields, are dicts of the declared output columns; a nullable column may be left
+out, and None in place of an iterable means no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Group:
+    """One key and window of a co-group, with the events of both sides in (event time, source, offset) order.
+
+    ``window_start`` and ``window_end`` are microseconds; the end is not part of the window. One side may be
+    empty. The events are copies: a function may change them.
+    """
+
+    key: tuple[Any, ...]
+    window_start: int
+    window_end: int
+    left: list[dict[str, Any]]
+    right: list[dict[str, Any]]
+
+
+class Context:
+    """What a process function may do besides returning rows: read and write state, set timers."""
+
+    def __init__(self, key: tuple[Any, ...], state: dict[str, Any], timers: set[int]) -> None:
+        self.key = key
+        #: This key's state, one entry per declared field; starts as zeros, empty strings, None if nullable.
+        self.state = state
+        #: Event times in microseconds at which ``on_timer`` will be called; change them by the methods below.
+        self.timers = timers
+        #: Event time of the event or timer at hand. It never goes back, also if a timer was set in the past.
+        self.time = 0
+
+    def set_timer(self, time_us: int) -> None:
+        """Calls ``on_timer`` once the watermark reaches ``time_us``; a time already passed fires next.
+
+        Setting a time twice calls it once.
+        """
+        self.timers.add(time_us)
+
+    def delete_timer(self, time_us: int) -> None:
+        """Takes a timer back, if there is one at that time."""
+        self.timers.discard(time_us)
+
+
+class ProcessFunction:
+    """A function per key with state and timers. Subclass it; whatever must last belongs in ``context.state``.
+
+    Events of one key come in (event time, source, offset) order, and a timer fires before any event of its
+    time or later. Rows returned are dicts of the declared output columns; their event time is that of the
+    event or timer.
+    """
+
+    def on_event(self, event: dict[str, Any], context: Context) -> Iterable[dict[str, Any]]:
+        """Called for every event; returns rows."""
+        raise NotImplementedError
+
+    def on_timer(self, time_us: int, context: Context) -> Iterable[dict[str, Any]]:
+        """Called for every timer, with the time that was set; returns rows."""
+        return ()

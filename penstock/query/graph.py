@@ -1,0 +1,276 @@
+"""The graph that queries become: operators as vertices, streams as edges. It is a value; it runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from penstock.query.aggregates import Aggregate
+from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
+from penstock.query.errors import UNKNOWN_ORIGIN, Origin
+from penstock.query.expr import Expr
+from penstock.query.types import Schema
+from penstock.query.windows import Sliding, Window
+
+NamedExprs = tuple[tuple[str, Expr], ...]
+
+
+class Port(Enum):
+    """Which of an operator's outputs an edge starts from."""
+
+    MAIN = "main"
+    LATE = "late"  # events that came after the lateness their source declared
+    LATE_RIGHT = "late_right"  # the same, of the second input of a join or co-group
+    BAD = "bad"  # records that could not be read
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of an operator: the operator and the output it reads."""
+
+    node: str
+    port: Port = Port.MAIN
+
+
+# -- what an operator does: one description per kind ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSpec:
+    source: Source
+    event_time: str
+    lateness_us: int
+    number: int = 0  # in the order of registration, used or not: settles ties between sources
+
+
+@dataclass(frozen=True, eq=False)
+class FilterSpec:
+    predicate: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class SelectSpec:
+    """One event in, one out, with these columns."""
+
+    columns: NamedExprs
+
+
+@dataclass(frozen=True, eq=False)
+class ExplodeSpec:
+    """One event in; out, one event per row whose condition holds (None: always)."""
+
+    rows: tuple[NamedExprs, ...]
+    conditions: tuple[Expr | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMapSpec:
+    """``function(event: dict) -> iterable of dict``: any Python, at the price of Python."""
+
+    function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSpec:
+    """``function(columns) -> columns`` over many events at once, each treated by itself.
+
+    With ``arrow`` the function takes and returns a ``pyarrow.RecordBatch``, else a dict of numpy arrays.
+    Fewer or more rows than came in: the result's ``_row`` column says from which input row each output row
+    is made.
+    """
+
+    function: Callable[[Any], Any]
+    arrow: bool
+
+
+@dataclass(frozen=True, eq=False)
+class UnionSpec:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class LookupSpec:
+    """Join with a static table on equal keys. ``left`` keeps events without a match, with nulls."""
+
+    table: Any  # pyarrow.Table; its keys are unique
+    on: tuple[tuple[str, str], ...]  # (column of the stream, column of the table)
+    columns: tuple[tuple[str, str], ...]  # (name in the result, column of the table)
+    left: bool
+
+
+@dataclass(frozen=True, eq=False)
+class WindowAggregateSpec:
+    """Emits once per key and window: the keys, ``window_start``, ``window_end``, the aggregates."""
+
+    keys: tuple[str, ...]
+    window: Window
+    aggregates: tuple[tuple[str, Aggregate], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowTopSpec:
+    """The k events with the largest (or smallest) ``by`` per key and window, with their ``rank`` from 1.
+
+    Nulls rank after everything; ties go to the earlier event by (event time, source, offset).
+    """
+
+    keys: tuple[str, ...]
+    window: Sliding
+    k: int
+    by: Expr
+    descending: bool
+
+
+@dataclass(frozen=True, eq=False)
+class WindowJoinSpec:
+    """Pairs of events of two streams with equal keys in the same window."""
+
+    on: tuple[tuple[str, str], ...]
+    window: Sliding
+    columns: tuple[tuple[str, int, str], ...]  # (name in the result, input 0 or 1, its name there)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalJoinSpec:
+    """Pairs with equal keys and ``lower <= right time - left time <= upper`` (microseconds)."""
+
+    on: tuple[tuple[str, str], ...]
+    lower_us: int
+    upper_us: int
+    columns: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class CoGroupSpec:
+    """``function(group) -> iterable of dict``, once per key and window with the events of both sides.
+
+    ``group`` is a :class:`penstock.query.functions.Group`; both sides are in (event time, source, offset)
+    order.
+    """
+
+    on: tuple[tuple[str, str], ...]
+    window: Sliding
+    function: Callable[[Any], Iterable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class DeduplicateSpec:
+    """The first event per key by (event time, source, offset); with ``within_us``, again after that long."""
+
+    keys: tuple[str, ...]
+    within_us: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessSpec:
+    """A function per key with state and timers; events come in (event time, source, offset) order."""
+
+    keys: tuple[str, ...]
+    function: Any  # penstock.query.functions.ProcessFunction
+    state: Schema
+
+
+@dataclass(frozen=True, eq=False)
+class SinkSpec:
+    sink: Sink
+
+
+Spec = (
+    SourceSpec
+    | FilterSpec
+    | SelectSpec
+    | ExplodeSpec
+    | FlatMapSpec
+    | BatchSpec
+    | UnionSpec
+    | LookupSpec
+    | WindowAggregateSpec
+    | WindowTopSpec
+    | WindowJoinSpec
+    | IntervalJoinSpec
+    | CoGroupSpec
+    | DeduplicateSpec
+    | ProcessSpec
+    | SinkSpec
+)
+
+
+KINDS: dict[type, str] = {
+    SourceSpec: "source",
+    FilterSpec: "filter",
+    SelectSpec: "select",
+    ExplodeSpec: "explode",
+    FlatMapSpec: "flat_map",
+    BatchSpec: "batch",
+    UnionSpec: "union",
+    LookupSpec: "lookup",
+    WindowAggregateSpec: "window",
+    WindowTopSpec: "top",
+    WindowJoinSpec: "join",
+    IntervalJoinSpec: "interval_join",
+    CoGroupSpec: "cogroup",
+    DeduplicateSpec: "deduplicate",
+    ProcessSpec: "process",
+    SinkSpec: "sink",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operator of the graph."""
+
+    id: str
+    spec: Spec
+    inputs: tuple[Input, ...]
+    schema: Schema  # of the MAIN output; a sink's is its input's
+    #: The visible column that always equals the event time, where there is one.
+    time_column: str | None
+    origin: Origin = UNKNOWN_ORIGIN
+    #: Names of the sinks that this operator's events can reach.
+    queries: frozenset[str] = frozenset()
+
+    @property
+    def kind(self) -> str:
+        """The kind of operator in a word: ``filter``, ``window_aggregate``."""
+        return KINDS[type(self.spec)]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """All queries of an app. Nodes are in topological order: inputs stand before those who read them."""
+
+    nodes: tuple[Node, ...]
+    _by_id: dict[str, Node] = field(default_factory=dict, repr=False)
+    _readers: dict[Input, list[tuple[Node, int]]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._by_id.update((node.id, node) for node in self.nodes)
+        for node in self.nodes:
+            for index, source in enumerate(node.inputs):
+                self._readers.setdefault(source, []).append((node, index))
+
+    def __getitem__(self, node_id: str) -> Node:
+        return self._by_id[node_id]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def input_schema(self, source: Input) -> Schema:
+        """The columns that flow along an edge from ``source``."""
+        node = self[source.node]
+        if source.port is Port.BAD:
+            return BAD_RECORD_SCHEMA
+        if source.port is Port.LATE:
+            return self.input_schema(node.inputs[0])
+        if source.port is Port.LATE_RIGHT:
+            return self.input_schema(node.inputs[1])
+        return node.schema
+
+    def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:
+        """Who reads this output, and as which of their inputs."""
+        return list(self._readers.get(Input(node_id, port), ()))

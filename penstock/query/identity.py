@@ -1,0 +1,126 @@
+"""Structural identity of steps: which are the same operator, and ids that other queries do not change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from penstock.query.aggregates import Aggregate
+from penstock.query.connectors import Sink, Source
+from penstock.query.expr import Expr
+from penstock.query.functions import ProcessFunction
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ExplodeSpec,
+    FilterSpec,
+    FlatMapSpec,
+    IntervalJoinSpec,
+    LookupSpec,
+    ProcessSpec,
+    SelectSpec,
+    SinkSpec,
+    SourceSpec,
+    Spec,
+    UnionSpec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.lookup import table_digest
+from penstock.query.step import Step
+from penstock.query.types import Schema
+
+_KINDS: dict[type, str] = {
+    SourceSpec: "source",
+    FilterSpec: "filter",
+    SelectSpec: "select",
+    ExplodeSpec: "explode",
+    FlatMapSpec: "flat_map",
+    BatchSpec: "batch",
+    UnionSpec: "union",
+    LookupSpec: "lookup",
+    WindowAggregateSpec: "agg",
+    WindowTopSpec: "top",
+    WindowJoinSpec: "join",
+    IntervalJoinSpec: "interval_join",
+    CoGroupSpec: "cogroup",
+    DeduplicateSpec: "deduplicate",
+    ProcessSpec: "process",
+    SinkSpec: "sink",
+}
+
+
+def kind_of(spec: Spec) -> str:
+    """The word for what an operator does, as in its id."""
+    return _KINDS[type(spec)]
+
+
+def function_name(function: Any) -> str:
+    """A function's name that is the same in every run: its module and qualified name."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(named, '__module__', None)}.{named.__qualname__}"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """``same`` is equal for steps that can be one operator; ``digest`` is the same in every run."""
+
+    same: int
+    digest: str
+
+
+def identities(steps: Iterable[Step]) -> dict[Step, Identity]:
+    """The identities of all steps; inputs must stand before those who read them.
+
+    A function is itself in ``same`` and its name in ``digest``: two lambdas of one line are two operators,
+    and their ids are kept apart by a number.
+    """
+    result: dict[Step, Identity] = {}
+    classes: dict[Hashable, int] = {}
+    for step in steps:
+        feeds = [(result[feed.step], feed.port.value) for feed in step.inputs]
+        exact = (_content(step, _function_object), tuple((identity.same, port) for identity, port in feeds))
+        stable = (_content(step, function_name), tuple((identity.digest, port) for identity, port in feeds))
+        same = classes.setdefault(exact, len(classes))
+        result[step] = Identity(same, hashlib.sha256(repr(stable).encode()).hexdigest())
+    return result
+
+
+def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
+    if isinstance(step.spec, SourceSpec):  # an app has one source of a name
+        return ("source", step.name)
+    spec = tuple(
+        (field.name, _value(getattr(step.spec, field.name), function)) for field in fields(step.spec)
+    )
+    return (kind_of(step.spec), spec, _value(step.schema, function))
+
+
+def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
+    if isinstance(value, Expr | Aggregate):
+        return value.key()
+    if isinstance(value, Schema):
+        return tuple(str(field) for field in value)
+    if isinstance(value, tuple):
+        return tuple(_value(item, function) for item in value)
+    if isinstance(value, Enum):
+        return str(value)
+    if isinstance(value, bool | int | float | str | None):
+        return (type(value).__name__, repr(value))
+    if isinstance(value, ProcessFunction | Source | Sink) or callable(value):
+        return function(value)
+    if is_dataclass(value):
+        parts = ((field.name, _value(getattr(value, field.name), function)) for field in fields(value))
+        return (type(value).__name__, *parts)
+    return table_digest(value)
+
+
+def _function_object(function: Any) -> Hashable:
+    bound_to = getattr(function, "__self__", None)  # ``a.method`` is a new object each time it is written
+    if bound_to is not None and hasattr(function, "__func__"):
+        return (id(bound_to), id(function.__func__))
+    return id(function)

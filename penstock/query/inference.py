@@ -1,0 +1,243 @@
+"""Which type an expression has over a schema, or why it has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.query.errors import QueryError
+from penstock.query.expr import (
+    Arithmetic,
+    Cast,
+    Coalesce,
+    Column,
+    Comparison,
+    Expr,
+    Extreme,
+    Hash,
+    InList,
+    IsNull,
+    Literal,
+    Logic,
+    Math,
+    Not,
+    StringCall,
+    TimeTruncate,
+    When,
+    lit,
+)
+from penstock.query.types import DataType, Schema
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The type of a value, and whether it may be null. A bare constant's type is ``weak``: it yields."""
+
+    dtype: DataType
+    nullable: bool = False
+    weak: bool = False
+
+
+def infer(expr: Expr, schema: Schema) -> Typed:
+    """The type of ``expr`` over events of ``schema``; raises ``QueryError`` where there is none."""
+    match expr:
+        case Column(name):
+            field = schema[name]
+            return Typed(field.dtype, field.nullable)
+        case Literal():
+            return _literal(expr)
+        case Arithmetic(op, left, right):
+            return _arithmetic(expr, op, infer(left, schema), infer(right, schema))
+        case Comparison(op, left, right):
+            a, b = infer(left, schema), infer(right, schema)
+            common = common_type(expr, (a, b))
+            if common.dtype is DataType.STRING and op not in ("==", "!="):
+                raise _misfit(expr, "strings can be compared with == and != only", a, b)
+            if common.dtype is DataType.BOOL and op not in ("==", "!="):
+                raise _misfit(expr, "booleans can be compared with == and != only", a, b)
+            return Typed(DataType.BOOL, a.nullable or b.nullable)
+        case Logic(_, left, right):
+            a, b = _boolean(left, schema, expr), _boolean(right, schema, expr)
+            return Typed(DataType.BOOL, a.nullable or b.nullable)
+        case Not(operand):
+            return _boolean(operand, schema, expr)
+        case IsNull(operand):
+            infer(operand, schema)
+            return Typed(DataType.BOOL)
+        case InList(operand, values):
+            return _in_list(expr, infer(operand, schema), values)
+        case Math(function, operand):
+            return _math(expr, function, infer(operand, schema))
+        case Cast(operand, dtype):
+            return _cast(expr, infer(operand, schema), dtype)
+        case StringCall(function, operand, _):
+            a = infer(operand, schema)
+            if a.dtype is not DataType.STRING:
+                raise _misfit(expr, f"{function} needs a string", a)
+            result = {"lower": DataType.STRING, "length": DataType.INT32, "starts_with": DataType.BOOL}[
+                function
+            ]
+            return Typed(result, a.nullable)
+        case TimeTruncate(operand, _):
+            a = infer(operand, schema)
+            if a.dtype is not DataType.TIMESTAMP:
+                raise _misfit(expr, "truncate needs a timestamp", a)
+            return Typed(DataType.TIMESTAMP, a.nullable)
+        case Hash(operands):
+            for operand in operands:
+                infer(operand, schema)
+            return Typed(DataType.INT64)
+        case Extreme(kind, operands):
+            types = [infer(operand, schema) for operand in operands]
+            common = common_type(expr, types)
+            if common.dtype in (DataType.STRING, DataType.BOOL):
+                raise _misfit(expr, f"{kind} needs numbers or timestamps", *types)
+            return Typed(common.dtype, all(t.nullable for t in types), common.weak)
+        case Coalesce(operands):
+            types = [infer(operand, schema) for operand in operands]
+            return replace(common_type(expr, types), nullable=all(t.nullable for t in types))
+        case When(branches, default):
+            for condition, _ in branches:
+                _boolean(condition, schema, expr)
+            types = [infer(value, schema) for _, value in branches]
+            types += [infer(default, schema)] if default is not None else []
+            nullable = default is None or any(t.nullable for t in types)
+            return replace(common_type(expr, types), nullable=nullable)
+    raise TypeError(f"not an expression: {expr!r}")
+
+
+def common_type(expr: Expr, types: list[Typed] | tuple[Typed, ...]) -> Typed:
+    """The one type that all of these can be read as without losing range."""
+    result = types[0]
+    for other in types[1:]:
+        joined = _join(result, other)
+        if joined is None:
+            raise _misfit(expr, "types do not fit together", *types)
+        result = joined
+    return result
+
+
+def numeric_type(a: Typed, b: Typed) -> DataType | None:
+    """What arithmetic on two numbers gives."""
+    joined = _join(a, b) if a.dtype.is_numeric and b.dtype.is_numeric else None
+    return joined.dtype if joined else None
+
+
+_WIDTH = {DataType.INT32: 0, DataType.INT64: 1, DataType.FLOAT32: 2, DataType.FLOAT64: 3}
+
+
+def _join(a: Typed, b: Typed) -> Typed | None:
+    nullable = a.nullable or b.nullable
+    if a.dtype is b.dtype:
+        return Typed(a.dtype, nullable, a.weak and b.weak)
+    if not (a.dtype.is_numeric and b.dtype.is_numeric):
+        return None
+    if a.weak != b.weak:  # the constant yields, unless it would lose its fraction or its range
+        weak, firm = (a, b) if a.weak else (b, a)
+        if firm.dtype.is_float or (weak.dtype.is_integer and weak.dtype is DataType.INT32):
+            return Typed(firm.dtype, nullable)
+    if a.dtype.is_float != b.dtype.is_float:
+        return Typed(DataType.FLOAT64, nullable, a.weak and b.weak)
+    wider = a.dtype if _WIDTH[a.dtype] > _WIDTH[b.dtype] else b.dtype
+    return Typed(wider, nullable, a.weak and b.weak)
+
+
+def literal_type(literal: Literal) -> DataType:
+    """The type that a constant has where nothing else decides it."""
+    dtype = _literal(literal).dtype
+    return DataType.INT64 if dtype is DataType.INT32 and literal.dtype is None else dtype
+
+
+def resolved(expr: Expr, schema: Schema) -> Typed:
+    """Like ``infer``, with a bare integer constant settled to int64: the type of a column made from it."""
+    return settled(infer(expr, schema))
+
+
+def settled(typed: Typed) -> Typed:
+    """The firm type that a weak one becomes where nothing else decides it."""
+    if typed.weak and typed.dtype is DataType.INT32:
+        return Typed(DataType.INT64, typed.nullable)
+    return replace(typed, weak=False)
+
+
+def _literal(literal: Literal) -> Typed:
+    value = literal.value
+    if literal.dtype is not None:
+        return Typed(literal.dtype, value is None)
+    if isinstance(value, bool):
+        return Typed(DataType.BOOL)
+    if isinstance(value, int):  # INT32 here means: fits there, so an int32 column stays one
+        return Typed(DataType.INT32 if -(2**31) <= value < 2**31 else DataType.INT64, weak=True)
+    if isinstance(value, float):
+        return Typed(DataType.FLOAT64, weak=True)
+    return Typed(DataType.STRING)
+
+
+def _arithmetic(expr: Expr, op: str, a: Typed, b: Typed) -> Typed:
+    nullable = a.nullable or b.nullable or op in ("/", "//", "%")  # a divisor of zero gives null
+    stamp_a, stamp_b = a.dtype is DataType.TIMESTAMP, b.dtype is DataType.TIMESTAMP
+    if op == "-" and stamp_a and stamp_b:
+        return Typed(DataType.INT64, nullable)
+    if (op in "+-" and stamp_a and b.dtype.is_integer) or (op == "+" and stamp_b and a.dtype.is_integer):
+        return Typed(DataType.TIMESTAMP, nullable)
+    dtype = numeric_type(a, b)
+    if dtype is None:
+        raise _misfit(expr, f"'{op}' needs two numbers", a, b)
+    if op == "/":
+        return Typed(DataType.FLOAT64, nullable)
+    if op in ("//", "%") and dtype.is_float:
+        raise _misfit(expr, f"'{op}' needs two integers", a, b)
+    return Typed(dtype, nullable, a.weak and b.weak)
+
+
+def _math(expr: Expr, function: str, a: Typed) -> Typed:
+    if not a.dtype.is_numeric:
+        raise _misfit(expr, f"{function} needs a number", a)
+    if function == "sqrt":
+        return Typed(DataType.FLOAT64, a.nullable)
+    if function in ("floor", "ceil"):
+        return Typed(DataType.INT64, a.nullable)
+    return a
+
+
+def _cast(expr: Expr, a: Typed, dtype: DataType) -> Typed:
+    if dtype is DataType.STRING and a.dtype is not DataType.STRING:
+        raise _misfit(expr, "nothing can be cast to string", a, hint="format it in a batch function")
+    if a.dtype is DataType.STRING and dtype is not DataType.STRING:
+        if not dtype.is_numeric:
+            raise _misfit(expr, f"a string cannot be cast to {dtype}", a)
+        return Typed(dtype, True)  # text that is no number gives null
+    if DataType.TIMESTAMP in (a.dtype, dtype) and not {a.dtype, dtype} <= {
+        DataType.TIMESTAMP,
+        DataType.INT64,
+    }:
+        raise _misfit(expr, "a timestamp can be cast from and to int64 microseconds only", a)
+    return Typed(dtype, a.nullable)
+
+
+def _in_list(expr: Expr, a: Typed, values: tuple[object, ...]) -> Typed:
+    if not values:
+        raise _misfit(expr, "is_in needs at least one value", a)
+    for value in values:
+        if value is None:
+            raise _misfit(expr, "is_in takes no null", a, hint="add | x.is_null()")
+        if _join(a, _literal(lit(value))) is None and not (
+            a.dtype is DataType.TIMESTAMP and isinstance(value, int)
+        ):
+            raise _misfit(expr, f"{value!r} is not a {a.dtype}", a)
+        if a.dtype.is_integer and isinstance(value, float):
+            raise _misfit(expr, f"{value!r} is not a {a.dtype}", a)
+    return Typed(DataType.BOOL, a.nullable)
+
+
+def _boolean(operand: Expr, schema: Schema, expr: Expr) -> Typed:
+    a = infer(operand, schema)
+    if a.dtype is not DataType.BOOL:
+        raise _misfit(expr, f"{operand!r} is not a condition", a, hint="compare it with something")
+    return a
+
+
+def _misfit(expr: Expr, what: str, *types: Typed, hint: str | None = None) -> QueryError:
+    got = " and ".join(str(t.dtype) for t in types)
+    columns = ", ".join(sorted(expr.columns()))
+    detail = f"in {expr!r}, got {got}" + (f" (columns {columns})" if columns else "")
+    return QueryError(what, detail=detail, hint=hint or "cast one side, e.g. col('x').cast('float64')")

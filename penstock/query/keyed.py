@@ -1,0 +1,188 @@
+"""Keyed and windowed streams: events by key, and what becomes of them by window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from penstock.query.aggregates import Aggregate
+from penstock.query.errors import QueryError, Writing
+from penstock.query.expr import Expr, as_expr, col
+from penstock.query.functions import ProcessFunction
+from penstock.query.graph import ProcessSpec, WindowAggregateSpec, WindowTopSpec
+from penstock.query.inference import infer
+from penstock.query.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
+from penstock.query.step import Feed, Step, check_columns, check_timed
+from penstock.query.stream import Output, Stream
+from penstock.query.types import DataType, Field, Schema
+from penstock.query.windows import Window
+
+
+class KeyedStream(Stream):
+    """A stream whose events are grouped by key columns.
+
+    Steps that hand the keys on (``filter``, ``with_columns``, ``lookup``, ...) give a keyed stream again.
+    Those that make new events (``flat_map``, ``batch``, ``union``, joins) give a plain one: ``key_by``
+    comes after them.
+    """
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, feed: Feed, keys: tuple[str, ...]) -> None:
+        super().__init__(feed)
+        self._keys = keys
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the key columns."""
+        return self._keys
+
+    def window(self, window: Window) -> WindowedStream:
+        """The events by key and window of event time."""
+        with Writing("window"):
+            check_timed(self._feed)
+            return WindowedStream(self, self._keys, check_window(window))
+
+    def process(
+        self,
+        function: ProcessFunction,
+        output: Output,
+        state: Output | None = None,
+        *,
+        name: str | None = None,
+    ) -> Stream:
+        """A function per key, with state and timers; see :class:`penstock.ProcessFunction`.
+
+        ``state`` declares the fields that ``context.state`` holds for each key.
+        """
+        with Writing("process", name) as writing:
+            check_timed(self._feed)
+            _check_process_function(function)
+            fields = Schema() if state is None else Schema.of(state)
+            if len(fields):
+                check_columns(fields)
+            spec = ProcessSpec(self._keys, function, fields)
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
+
+    def _dedup_keys(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        return self._keys + tuple(name for name in columns if name not in self._keys)
+
+    def _handed_on(self, step: Step, passed: Mapping[str, str]) -> Self:
+        lost = [key for key in self._keys if key not in passed]
+        if lost:
+            raise QueryError(
+                f"the stream is keyed by '{lost[0]}', which this step drops or changes",
+                hint="call key_by after it",
+            )
+        return type(self)(Feed(step), tuple(passed[key] for key in self._keys))
+
+
+class WindowedStream:
+    """Events by window, and by key if the stream has keys. ``agg`` or ``top`` makes a stream of it."""
+
+    __slots__ = ("_keys", "_stream", "_window")
+
+    def __init__(self, stream: Stream, keys: tuple[str, ...], window: Window) -> None:
+        self._stream = stream
+        self._keys = keys
+        self._window = window
+
+    def agg(
+        self,
+        aggregates: Mapping[str, Aggregate] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **more: Aggregate,
+    ) -> Stream:
+        """One event per key and window, when it closes: keys, window_start, window_end and the aggregates.
+
+        >>> cars.key_by("lane").window(tumbling("1s")).agg(cars=count(), speed=avg("speed")).schema
+        Schema(lane: int32, window_start: timestamp, window_end: timestamp, cars: int64, speed: float64?)
+        """
+        with Writing("agg", name) as writing:
+            schema = self._stream.schema
+            computed = {**(aggregates or {}), **more}
+            if not computed:
+                raise QueryError(
+                    "agg needs an aggregate", hint="write e.g. agg(n=count(), speed=avg('speed'))"
+                )
+            fields = [*(schema[key] for key in self._keys), *WINDOW_FIELDS]
+            for key in self._keys:
+                if key in WINDOW_NAMES:
+                    raise QueryError(
+                        f"key '{key}' is taken by the window",
+                        hint=f"rename it first: .rename({key}='{key}_before')",
+                    )
+            for column, aggregate in computed.items():
+                if not isinstance(aggregate, Aggregate):
+                    raise QueryError(
+                        "not an aggregate",
+                        detail=f"got {aggregate!r} for '{column}'",
+                        hint="write e.g. avg('speed')",
+                    )
+                if column in self._keys or column in WINDOW_NAMES:
+                    taken = "a key" if column in self._keys else "the window"
+                    raise QueryError(
+                        f"column '{column}' is taken by {taken}", hint="name the aggregate otherwise"
+                    )
+                typed = aggregate.result_type(schema)
+                fields.append(Field(column, typed.dtype, typed.nullable))
+            spec = WindowAggregateSpec(self._keys, self._window, tuple(computed.items()))
+            return Stream(Feed(self._stream._step(writing, name, spec, Schema(fields), None)))
+
+    def top(self, k: int, by: str | Expr, descending: bool = True, *, name: str | None = None) -> Stream:
+        """The ``k`` events with the largest ``by`` (smallest, if not ``descending``), per key and window.
+
+        Nulls rank last; of equal events the earlier ranks first.
+
+        >>> cars.window(tumbling("1s")).top(10, by="speed").schema.names
+        ('window_start', 'window_end', 'rank', 'ts', 'id', 'lane', 'speed')
+        """
+        with Writing("top", name) as writing:
+            schema = self._stream.schema
+            if not _is_count(k):
+                raise QueryError(
+                    "top needs a whole number of at least 1", detail=f"got {k!r}", hint="write top(10, ...)"
+                )
+            window = check_aligned(self._window, "top")
+            expr = col(by) if isinstance(by, str) else as_expr(by)
+            typed = infer(expr, schema)
+            if not (typed.dtype.is_numeric or typed.dtype is DataType.TIMESTAMP):
+                raise QueryError(
+                    "top ranks by a number or a timestamp",
+                    detail=f"got {expr!r} of type {typed.dtype}",
+                    hint=_numeric_columns(schema),
+                )
+            added = [*WINDOW_FIELDS, Field("rank", DataType.INT32)]
+            for field in added:
+                if field.name in schema:
+                    raise QueryError(
+                        f"column '{field.name}' is taken by the ranking",
+                        hint=f"rename or drop it first: .rename({field.name}='{field.name}_before')",
+                    )
+            spec = WindowTopSpec(self._keys, window, k, expr, bool(descending))
+            return Stream(Feed(self._stream._step(writing, name, spec, Schema([*added, *schema]), None)))
+
+    def __repr__(self) -> str:
+        by = f" by {', '.join(self._keys)}" if self._keys else ""
+        return f"<WindowedStream {self._window}{by}>"
+
+
+def _check_process_function(function: object) -> None:
+    if not isinstance(function, ProcessFunction):
+        made = isinstance(function, type) and issubclass(function, ProcessFunction)
+        raise QueryError(
+            "process needs a ProcessFunction",
+            detail=f"got {function!r}",
+            hint="pass an instance: call the class" if made else "subclass penstock.ProcessFunction",
+        )
+
+
+def _is_count(k: object) -> bool:
+    return isinstance(k, int) and not isinstance(k, bool) and k >= 1
+
+
+def _numeric_columns(schema: Schema) -> str:
+    names = [field.name for field in schema if field.dtype.is_numeric or field.dtype is DataType.TIMESTAMP]
+    return f"columns that would fit: {', '.join(names)}" if names else "compute a number first"

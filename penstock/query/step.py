@@ -1,0 +1,136 @@
+"""Steps: what a stream's methods leave behind, and what the graph is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.query.connectors import BAD_RECORD_SCHEMA
+from penstock.query.errors import Origin, QueryError
+from penstock.query.graph import (
+    CoGroupSpec,
+    DeduplicateSpec,
+    IntervalJoinSpec,
+    Port,
+    ProcessSpec,
+    Spec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.types import Schema
+
+#: Operators whose result depends on event time: they leave late events out and offer them on another port.
+TIMED_SPECS = (
+    WindowAggregateSpec,
+    WindowTopSpec,
+    WindowJoinSpec,
+    IntervalJoinSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ProcessSpec,
+)
+
+LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"
+BAD_RECORDS = "bad records have no event time"
+
+
+class Scope:
+    """The app that a step belongs to. Compared by identity: two apps may have the same name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of a query, with all that the graph must know of it."""
+
+    scope: Scope
+    #: What errors call it: its name, or the method that made it.
+    label: str
+    #: The name that the user gave it, if any; sources have one always.
+    name: str | None
+    spec: Spec
+    inputs: tuple[Feed, ...]
+    schema: Schema
+    time_column: str | None
+    origin: Origin
+    #: Why no operator that depends on time can follow, if so.
+    untimed: str | None = None
+
+    def __post_init__(self) -> None:
+        check_columns(self.schema)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One output of a step: what a stream is, and what the next step reads."""
+
+    step: Step
+    port: Port = Port.MAIN
+
+    @property
+    def schema(self) -> Schema:
+        if self.port is Port.BAD:
+            return BAD_RECORD_SCHEMA
+        return self._late_of.schema if self._late_of else self.step.schema
+
+    @property
+    def time_column(self) -> str | None:
+        if self.port is Port.BAD:
+            return None
+        return self._late_of.time_column if self._late_of else self.step.time_column
+
+    @property
+    def untimed(self) -> str | None:
+        if self.port is Port.BAD:
+            return BAD_RECORDS
+        return LATE_EVENTS if self._late_of else self.step.untimed
+
+    @property
+    def _late_of(self) -> Feed | None:
+        match self.port:
+            case Port.LATE:
+                return self.step.inputs[0]
+            case Port.LATE_RIGHT:
+                return self.step.inputs[1]
+        return None
+
+
+def check_columns(schema: Schema) -> None:
+    """Refuses an empty schema and the names that Penstock keeps for itself."""
+    if not len(schema):
+        raise QueryError("an event needs at least one column", hint="keep or add a column")
+    for name in schema.names:
+        if name.startswith("$") or name == "_row":
+            raise QueryError(
+                f"column name '{name}' is reserved",
+                hint="names that start with '$', and '_row', belong to Penstock: choose another",
+            )
+
+
+def check_name(name: object, what: str) -> str:
+    """A name that can stand in metrics, errors and file names."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or name.startswith("$"):
+        raise QueryError(
+            f"{what} must be a name",
+            detail=f"got {name!r}",
+            hint=f"write some printable text, e.g. 'per_lane'{_column_hint(name)}",
+        )
+    return name
+
+
+def _column_hint(name: object) -> str:
+    if name is None or isinstance(name, str):
+        return ""
+    return "; for a column called 'name' pass a dict: {'name': ...}"
+
+
+def check_timed(feed: Feed) -> None:
+    """Refuses an operator that depends on time where there is no time to depend on."""
+    if feed.untimed:
+        raise QueryError(
+            "this stream cannot be windowed, joined, deduplicated or processed", detail=feed.untimed
+        )

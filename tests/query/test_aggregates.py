@@ -1,0 +1,95 @@
+"""Aggregates: their types and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.query.aggregates import (
+    Aggregate,
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    median,
+    min_,
+    quantile,
+    sum_,
+    variance,
+)
+from penstock.query.expr import col
+from penstock.query.types import Schema
+from tests.query.streams import fails
+
+SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="int64?", sn="string?")
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        (count(), "int64"),
+        (count("sn"), "int64"),
+        (count_distinct("sn"), "int64"),
+        (sum_("i"), "int64"),
+        (sum_("f"), "float64"),
+        (sum_("n"), "int64?"),
+        (min_("i"), "int32"),
+        (max_("f"), "float32"),
+        (max_("n"), "int64?"),
+        (min_("t"), "timestamp"),
+        (avg("i"), "float64"),
+        (avg("n"), "float64?"),
+        (variance("i"), "float64?"),
+        (first("s"), "string"),
+        (last("sn"), "string?"),
+        (first("b"), "bool"),
+        (quantile("i", 0.9), "float64"),
+        (median("n"), "float64?"),
+        (sum_(col("i") / 2), "float64?"),
+        (sum_(1), "int64"),
+    ],
+)
+def test_result_types(aggregate: Aggregate, expected: str) -> None:
+    typed = aggregate.result_type(SCHEMA)
+    assert typed.dtype.value + ("?" if typed.nullable else "") == expected
+
+
+def test_they_read_as_they_are_written() -> None:
+    assert repr(count()) == "count()"
+    assert repr(avg("i")) == "avg(i)"
+    assert repr(quantile(col("i") * 2, 0.9)) == "quantile((i * 2), 0.9)"
+
+
+def test_keys_tell_parameters_apart() -> None:
+    assert quantile("i", 0.5).key() == median("i").key()
+    assert quantile("i", 0.5).key() != quantile("i", 0.9).key()
+    assert count().key() != count("i").key()
+    assert sum_("i").key() != avg("i").key()
+
+
+def test_order_and_collection() -> None:
+    assert first("i").kind.needs_order
+    assert not sum_("i").kind.needs_order
+    assert median("i").kind.is_collected
+    assert not max_("i").kind.is_collected
+
+
+@pytest.mark.parametrize("make", [sum_, avg, variance, median])
+@pytest.mark.parametrize("column", ["s", "t", "b"])
+def test_arithmetic_needs_numbers(make: type, column: str) -> None:
+    fails(
+        lambda: make(column).result_type(SCHEMA),
+        "needs a number",
+        f"got {column} of type",
+        "count_distinct()",
+    )
+
+
+def test_errors() -> None:
+    fails(lambda: min_("s").result_type(SCHEMA), "min needs a number or a timestamp")
+    fails(lambda: max_("b").result_type(SCHEMA), "max needs a number or a timestamp")
+    fails(lambda: avg("x").result_type(SCHEMA), "unknown column 'x'")
+    fails(lambda: quantile("i", 1.5), "between 0 and 1", "got 1.5")
+    fails(lambda: quantile("i", "0.5"), "between 0 and 1", "got '0.5'")  # type: ignore[arg-type]
+    fails(lambda: avg(None), "a null constant needs a type")  # type: ignore[arg-type]
