@@ -1,0 +1,1 @@
+"""Metrics: counters per operator, latency per query, and immutable snapshots of both."""

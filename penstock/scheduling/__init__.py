@@ -1,0 +1,1 @@
+"""Scheduling: which operator runs next, and on how many events. Pure: no clock, no thread."""
