@@ -1,0 +1,1 @@
+"""Operators: one file each, with its kernel and its state."""

@@ -1,0 +1,250 @@
+"""What all aggregating operators share: their aggregates as state, and the code that takes events in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from penstock.kernels.builder import HEADER, Code, KernelBuilder, column_types
+from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
+from penstock.operators import accumulators
+from penstock.operators.accumulators import Accumulator, Accumulators, Finished, Place, accumulator
+from penstock.operators.base import Build
+from penstock.operators.collected import Collected
+from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.inference import resolved
+from penstock.query.types import DataType
+from penstock.state import keys as key_words
+from penstock.state.keys import KeyWords
+from penstock.state.table import TABLE_TYPE, KeyTable
+
+_INTS = types.Array(types.int64, 1, "C")
+
+KERNEL_HEADER = "\n".join(
+    (
+        HEADER.rstrip(),
+        key_words.IMPORTS,
+        accumulators.IMPORTS,
+        "from penstock.state.table import FULL, first_slot, hash_key, hash_word, insert, remove, same_key",
+        "",
+    )
+)
+
+
+def fill_in(template: str, **blocks: Sequence[str]) -> str:
+    """The source of a kernel: a line ``@name`` of the template becomes that block, indented alike.
+
+    >>> fill_in("for k in range(n):\\n    @body", body=["a = k", "b = a"])
+    'for k in range(n):\\n    a = k\\n    b = a\\n'
+    """
+    lines: list[str] = []
+    for line in template.strip().splitlines():
+        bare = line.lstrip()
+        if bare.startswith("@"):
+            lines += [line[: len(line) - len(bare)] + inner for inner in blocks[bare[1:]]]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def with_lookup(template: str, words: Sequence[str]) -> str:
+    """A template that looks up (pane, words), with what depends on the words put in.
+
+    ``HASHED``: the hash, from ``pane_hash``; ``DIFFERS``: whether ``keys`` has another key at ``entry``.
+    """
+    hashed = "pane_hash"
+    for word in words:
+        hashed = f"hash_word({hashed}, {word})"
+    parts = enumerate(("pane", *words))
+    differs = " or ".join(f"keys[uint64(entry), {place}] != {word}" for place, word in parts)
+    return template.replace("HASHED", hashed).replace("DIFFERS", differs).replace("WORDS", ", ".join(words))
+
+
+class Aggregation:
+    """The aggregates of one step that someone reads: state per group, and code for kernels.
+
+    A kernel names its arguments ``inp``, ``state``, ``collected``, ``filled`` and loops with ``k``;
+    ``preamble`` goes before the loop, ``head`` first into it (passes over late events; gives ``time`` and
+    the words), then ``update``.
+    """
+
+    def __init__(self, build: Build, spec: WindowAggregateSpec) -> None:
+        layout = build.inputs[0]
+        output = build.outputs.get(Port.MAIN)
+        self.keys = KeyWords.of(layout, spec.keys)
+        self.builder = KernelBuilder(layout, build.strings)
+        self._has_late = LATE in layout
+        self._has_order = ORDER in layout
+        self.collected: list[Collected] = []
+        self._collected_exprs: list[Any] = []
+        self._exprs: list[Any] = []
+        self._results: dict[str, tuple[bool, int]] = {}  # name → (collected?, number there)
+        self._needs_place = False
+        parts: list[Accumulator] = []
+        shared: dict[tuple[Any, ...], tuple[bool, int]] = {}
+        for name, aggregate in spec.aggregates:
+            if output is None or name not in output:
+                continue
+            key = aggregate.key()
+            if key not in shared:
+                if aggregate.kind.is_collected:
+                    shared[key] = (True, len(self.collected))
+                    assert aggregate.expr is not None
+                    dtype = resolved(aggregate.expr, layout.schema).dtype
+                    self.collected.append(Collected(aggregate, dtype))
+                    self._collected_exprs.append(aggregate.expr)
+                else:
+                    shared[key] = (False, len(parts))
+                    typed = None if aggregate.expr is None else resolved(aggregate.expr, layout.schema)
+                    dtype = DataType.INT64 if typed is None else typed.dtype
+                    parts.append(accumulator(aggregate.kind, dtype, typed is not None and typed.nullable))
+                    self._exprs.append((aggregate.expr, None if typed is None else dtype))
+                    self._needs_place |= aggregate.kind.needs_order
+            self._results[name] = shared[key]
+        self.accumulators = Accumulators(parts, 0)
+        self.parts = parts
+
+    def head(self) -> tuple[list[str], list[str]]:
+        """The first statements of the loop, and the names of the event's words."""
+        builder = self.builder
+        lines: list[str] = []
+        if self._has_late:
+            late = builder.load(LATE)
+            lines = [*builder.lines, f"if {late.value}:", "    continue"]
+            builder.lines.clear()
+        time = builder.load(TIME)
+        loaded = [builder.load(field.name) for field in self.keys.fields]
+        word_lines, words = self.keys.lines([(code.value, code.null) for code in loaded])
+        lines += [*builder.lines, f"time = {time.value}", *word_lines]
+        builder.lines.clear()
+        return lines, words
+
+    def update(self, group: str) -> list[str]:
+        """The statements that take the event into its group."""
+        builder = self.builder
+        values: list[Code | None] = [
+            None if expr is None else builder.emit(expr, dtype) for expr, dtype in self._exprs
+        ]
+        place = Place("time", "int64(0)", "int64(0)")
+        if self._needs_place:
+            order = builder.load(ORDER).value if self._has_order else "int64(0)"
+            place = Place("time", order, builder.load(SUB).value)
+        kept: list[str] = []
+        for number, (part, expr) in enumerate(zip(self.collected, self._collected_exprs, strict=True)):
+            kept += part.update(number, group, builder.emit(expr))
+        lines = [*builder.lines, *self.accumulators.update("acc", group, values, place), *kept]
+        builder.lines.clear()
+        return lines
+
+    def preamble(self) -> list[str]:
+        """The statements before the loop; ask for them last."""
+        unpacked = [f"collected{index} = collected[{index}]" for index in range(2 * len(self.collected))]
+        return [*self.builder.preamble(), *self.accumulators.unpack("state", "acc"), *unpacked]
+
+    def compile(self, name: str, source: str, parameters: Sequence[Any]) -> Kernel:
+        """A kernel ``name(inp, start, stop, state, collected, filled, ..., ints, floats, tables)``."""
+        signature = types.int64(
+            column_types(self.builder.layout.dtypes),
+            types.int64,
+            types.int64,
+            column_types(self.accumulators.dtypes),
+            column_types(tuple(array.dtype for array in self._collected_arrays())),
+            _INTS,
+            *parameters,
+            *self.builder.parameters.types,
+        )
+        return compile_kernel(name, KERNEL_HEADER + source, signature)
+
+    def arguments(self, added: int) -> tuple[Any, ...]:
+        """``state, collected, filled`` for a kernel that takes at most ``added`` events in."""
+        for part in self.collected:
+            part.reserve(added)
+        filled = np.array([part.count for part in self.collected] or [0], np.int64)
+        return self.accumulators.arrays, self._collected_arrays(), filled
+
+    def took(self, filled: NDArray[np.int64]) -> None:
+        """Tells what a kernel collected."""
+        for part, count in zip(self.collected, filled.tolist(), strict=False):
+            part.count = count
+
+    def results(self, finished: Sequence[Finished], collected: Sequence[Finished]) -> dict[str, Finished]:
+        """Results by the names of their columns."""
+        return {
+            name: collected[number] if is_collected else finished[number]
+            for name, (is_collected, number) in self._results.items()
+        }
+
+    def names(self, *, collected: bool) -> list[str]:
+        """A result's name for each accumulator, or for each collected aggregate."""
+        first: dict[int, str] = {}
+        for name, (is_collected, number) in self._results.items():
+            if is_collected is collected:
+                first.setdefault(number, name)
+        return list(first.values())
+
+    @property
+    def nbytes(self) -> int:
+        return self.accumulators.nbytes + sum(part.nbytes for part in self.collected)
+
+    def _collected_arrays(self) -> Columns:
+        return tuple(array for part in self.collected for array in part.arrays) or (np.zeros(1, np.int64),)
+
+
+_MERGE = """
+def merge_panes(entries, windows, done, words, state, table, merged, groups):
+    counts = table[4]
+    @unpack
+    for i in range(done, len(entries)):
+        entry = entries[i]
+        key = (KEY)
+        known = counts[2]
+        group = insert(table, key, hash_key(key))
+        if group == FULL:
+            return i
+        if counts[2] != known:
+            @start
+        @merge
+        groups[i] = group
+    return len(entries)
+"""
+
+
+class WindowMerge:
+    """Puts the panes of windows together: a table of (window, key words) and accumulators over it, made anew
+    for every portion of windows that closes."""
+
+    def __init__(self, parts: Sequence[Accumulator], width: int) -> None:
+        accumulators = Accumulators(parts, 1)
+        key = ", ".join(["windows[i]", *(f"words[entry, {index + 1}]" for index in range(width))])
+        source = fill_in(
+            _MERGE.replace("KEY", key),
+            unpack=[*accumulators.unpack("state", "pane"), *accumulators.unpack("merged", "acc")],
+            start=accumulators.start("acc", "group") or ["pass"],
+            merge=accumulators.merge("acc", "group", "pane", "entry"),
+        )
+        states = column_types(accumulators.dtypes)
+        words = types.Array(types.int64, 2, "C")
+        signature = types.int64(_INTS, _INTS, types.int64, words, states, TABLE_TYPE, states, _INTS)
+        self._kernel = compile_kernel("merge_panes", KERNEL_HEADER + source, signature)
+        self._parts = tuple(parts)
+        self._width = width
+
+    def __call__(
+        self, entries: NDArray[np.int64], windows: NDArray[np.int64], words: NDArray[np.int64], state: Columns
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Accumulators]:
+        """The number of each share's group, the groups' (window, key words), and their accumulators."""
+        table = KeyTable(self._width + 1)
+        merged = Accumulators(self._parts, table.capacity)
+        groups = np.empty(len(entries), np.int64)
+        done = 0
+        while True:
+            done = self._kernel(entries, windows, done, words, state, table.arrays, merged.arrays, groups)
+            if done == len(entries):
+                return groups, table.words, merged
+            table.grow()
+            merged.resize(table.capacity)

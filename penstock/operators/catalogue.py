@@ -1,0 +1,62 @@
+"""Which operator runs which kind of step."""
+
+from __future__ import annotations
+
+from penstock.operators.base import Build, Operator
+from penstock.operators.batch import Batch
+from penstock.operators.cogroup import CoGroup
+from penstock.operators.deduplicate import Deduplicate
+from penstock.operators.explode import Explode
+from penstock.operators.filter import Filter
+from penstock.operators.flat_map import FlatMap
+from penstock.operators.interval_join import IntervalJoin
+from penstock.operators.lookup import Lookup
+from penstock.operators.process import Process
+from penstock.operators.select import Select
+from penstock.operators.session_aggregate import SessionAggregate
+from penstock.operators.union import Union
+from penstock.operators.window_aggregate import WindowAggregate
+from penstock.operators.window_join import WindowJoin
+from penstock.operators.window_top import WindowTop
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ExplodeSpec,
+    FilterSpec,
+    FlatMapSpec,
+    IntervalJoinSpec,
+    LookupSpec,
+    ProcessSpec,
+    SelectSpec,
+    UnionSpec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.windows import Session
+
+_OPERATORS: dict[type, type[Operator]] = {
+    FilterSpec: Filter,
+    SelectSpec: Select,
+    ExplodeSpec: Explode,
+    FlatMapSpec: FlatMap,
+    BatchSpec: Batch,
+    UnionSpec: Union,
+    LookupSpec: Lookup,
+    WindowAggregateSpec: WindowAggregate,
+    WindowTopSpec: WindowTop,
+    WindowJoinSpec: WindowJoin,
+    IntervalJoinSpec: IntervalJoin,
+    CoGroupSpec: CoGroup,
+    DeduplicateSpec: Deduplicate,
+    ProcessSpec: Process,
+}
+
+
+def operator_for(build: Build) -> Operator:
+    """The operator for a node that is neither a source nor a sink."""
+    spec = build.node.spec
+    if isinstance(spec, WindowAggregateSpec) and isinstance(spec.window, Session):
+        return SessionAggregate(build)
+    return _OPERATORS[type(spec)](build)

@@ -1,0 +1,193 @@
+"""The kernels of joins: linking events into chains by key and bucket, and finding the pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+from penstock.kernels.cache import compile_kernel
+from penstock.kernels.hashing import SEED, hash_i64
+from penstock.state.keys import Words
+from penstock.state.table import FULL, TABLE_TYPE, TableArrays, find, hash_word, insert
+from penstock.state.table import hash_key as hash_words
+
+# What a row has instead of the row behind it in its chain:
+CHAIN_END = -1
+DEAD = -2  # the row was evicted and waits for its place to be used again
+
+#: In ``place`` of ``match``: begin with the first. As a bucket: before all others.
+NOT_STARTED = -(1 << 63)
+
+Ints = NDArray[np.int64]
+
+
+@njit(error_model="numpy")
+def link(
+    table: TableArrays, keys: Words, first: int, heads: Ints, nexts: Ints, created: Ints, progress: Ints
+) -> bool:
+    """Puts row ``first + k`` at the head of the chain of key k; False when the table must grow first."""
+    for index in range(progress[0], len(keys)):
+        key = keys[index]
+        in_use = table[4][2]
+        entry = insert(table, key, hash_words(key))
+        if entry == FULL:
+            progress[0] = index
+            return False
+        if table[4][2] > in_use:
+            heads[entry] = CHAIN_END
+            created[progress[1]] = entry
+            progress[1] += 1
+        nexts[first + index] = heads[entry]
+        heads[entry] = first + index
+    progress[0] = len(keys)
+    return True
+
+
+@njit(error_model="numpy")
+def unlink(entries: Ints, heads: Ints, nexts: Ints) -> int:
+    """Marks all rows of these chains dead; returns how many."""
+    dead = 0
+    for entry in entries:
+        row = heads[entry]
+        while row >= 0:
+            following = nexts[row]
+            nexts[row] = DEAD
+            dead += 1
+            row = following
+        heads[entry] = CHAIN_END
+    return dead
+
+
+@njit(error_model="numpy")
+def owners_of(entries: Ints, heads: Ints, nexts: Ints, owners: Ints) -> None:
+    """The entry of every row that is in a chain."""
+    for entry in entries:
+        row = heads[entry]
+        while row >= 0:
+            owners[row] = entry
+            row = nexts[row]
+
+
+@njit(error_model="numpy")
+def match(
+    keys: Words,
+    times: Ints,
+    first: int,
+    table: TableArrays,
+    heads: Ints,
+    nexts: Ints,
+    other_times: Ints,
+    reach: Ints,
+    place: Ints,
+    mine: Ints,
+    theirs: Ints,
+    windows: Ints,
+    limit: int,
+) -> int:
+    """Pairs events with those of the other side, at most ``limit`` pairs; returns how many.
+
+    ``reach``: window size and slide (size 0: an interval join), how far before and after an event its
+    partners may be, the length of a bucket, the first and last bucket there.
+    ``place`` is where to go on: event, bucket, row, window. All is done when the event is ``len(times)``.
+    """
+    size, slide, before, after, length = reach[0], reach[1], reach[2], reach[3], reach[4]
+    first_bucket, last_bucket = reach[5], reach[6]
+    event, bucket, row, window = place[0], place[1], place[2], place[3]
+    count = 0
+    key = np.empty(keys.shape[1], np.int64)
+    last_word = keys.shape[1] - 1
+    while event < len(times):
+        time = times[event]
+        newest = np.int64(0)  # the windows of this event: [oldest, newest]
+        oldest = np.int64(0)
+        start, stop = time - before, time + after
+        if size > 0:
+            newest = time // slide
+            oldest = newest if size == slide else (time - size) // slide + 1
+            start, stop = oldest * slide, newest * slide + size - 1
+        if bucket == NOT_STARTED:
+            bucket = max(start // length, first_bucket)
+        until = min(stop // length, last_bucket)
+        hashed = np.int64(0)
+        for index in range(last_word):
+            key[index] = keys[event, index]
+            hashed = hash_word(hashed, key[index])
+        while bucket <= until:
+            if row == NOT_STARTED:
+                key[last_word] = bucket
+                entry = find(table, key, hash_word(hashed, bucket))
+                row = heads[entry] if entry >= 0 else np.int64(CHAIN_END)
+            while row >= 0:
+                other = other_times[row]
+                shared, last_shared = oldest, newest
+                if size == 0:
+                    if other < start or other > stop:
+                        last_shared = shared - 1
+                elif size != slide:
+                    shared = max(oldest, (other - size) // slide + 1)
+                    last_shared = min(newest, other // slide)
+                shared = max(shared, window)
+                while shared <= last_shared:
+                    if count == limit:
+                        place[0], place[1], place[2], place[3] = event, bucket, row, shared
+                        return count
+                    mine[count] = first + event
+                    theirs[count] = row
+                    windows[count] = shared
+                    count += 1
+                    shared += 1
+                row = nexts[row]
+                window = np.int64(NOT_STARTED)
+            bucket += 1
+            row = np.int64(NOT_STARTED)
+        event += 1
+        bucket = np.int64(NOT_STARTED)
+    place[0], place[1], place[2], place[3] = event, NOT_STARTED, NOT_STARTED, NOT_STARTED
+    return count
+
+
+@njit(error_model="numpy")
+def order(
+    left_order: Ints,
+    left_sub: Ints,
+    right_order: Ints,
+    right_sub: Ints,
+    left: Ints,
+    right: Ints,
+    count: int,
+    result: Ints,
+) -> None:
+    """The ``$order`` of pairs: a hash of both events' places. Without ``$sub`` that array is empty."""
+    for index in range(count):
+        row, other = left[index], right[index]
+        hashed = hash_i64(left_order[row], SEED)
+        hashed = hash_i64(left_sub[row] if len(left_sub) else np.int64(0), hashed)
+        hashed = hash_i64(right_order[other], hashed)
+        hashed = hash_i64(right_sub[other] if len(right_sub) else np.int64(0), hashed)
+        result[index] = np.int64(hashed)
+
+
+INTS_TYPE = types.Array(types.int64, 1, "C")
+WORDS_TYPE = types.Array(types.int64, 2, "C")
+INT_TYPE = types.int64
+
+
+def compiled(name: str, result: Any, *parameters: Any) -> Any:
+    """A kernel of this module through the cache, which knows when the functions it calls have changed."""
+    names = ", ".join(f"p{index}" for index in range(len(parameters)))
+    source = f"from {__name__} import {name}\n\n\ndef join_{name}({names}):\n    return {name}({names})\n"
+    return compile_kernel(f"join_{name}", source, result(*parameters))
+
+
+def match_kernel() -> Any:
+    """``match``, compiled."""
+    tables = (TABLE_TYPE, INTS_TYPE, INTS_TYPE, INTS_TYPE)
+    return compiled("match", INT_TYPE, WORDS_TYPE, INTS_TYPE, INT_TYPE, *tables, *[INTS_TYPE] * 5, INT_TYPE)
+
+
+def order_kernel() -> Any:
+    """``order``, compiled."""
+    return compiled("order", types.none, *[INTS_TYPE] * 6, INT_TYPE, INTS_TYPE)

@@ -1,0 +1,150 @@
+"""Which columns every output carries: those that someone downstream reads, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ExplodeSpec,
+    FilterSpec,
+    FlatMapSpec,
+    Graph,
+    Input,
+    IntervalJoinSpec,
+    LookupSpec,
+    Node,
+    Port,
+    ProcessSpec,
+    SelectSpec,
+    SinkSpec,
+    SourceSpec,
+    UnionSpec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.types import Field, Schema
+
+_STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, UnionSpec, LookupSpec)
+#: Out of these, several events can come that differ in nothing but ``$sub``.
+_MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, CoGroupSpec, UnionSpec)
+_ORDER = frozenset((ORDER, SUB))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The layouts of all outputs that are read."""
+
+    layouts: dict[tuple[str, Port], Layout]
+
+    def inputs(self, node: Node) -> tuple[Layout, ...]:
+        return tuple(self.layouts[source.node, source.port] for source in node.inputs)
+
+    def outputs(self, node: Node) -> dict[Port, Layout]:
+        return {port: self.layouts[node.id, port] for port in Port if (node.id, port) in self.layouts}
+
+
+def plan(graph: Graph, *, prune_sources: bool = True) -> Plan:
+    """Decides the layout of every output, from the sinks upwards."""
+    available = _available(graph)
+    demands: dict[tuple[str, Port], set[str]] = {}
+    for node in reversed(graph.nodes):
+        main = demands.get((node.id, Port.MAIN), set())
+        if isinstance(node.spec, SourceSpec) and main:
+            main |= {node.spec.event_time} if prune_sources else set(node.schema.names)
+        late = [demands.get((node.id, port), set()) for port in (Port.LATE, Port.LATE_RIGHT)]
+        for index, source in enumerate(node.inputs):
+            needed = _needs(graph, node, index, main) | (late[index] if index < 2 else set())
+            origin = (source.node, source.port)
+            if TIME in needed:
+                needed = (needed - {TIME}) | {time_of(graph, source)}
+            needed &= available[origin]
+            if not needed:  # someone who reads constants only still has to know how many events there are
+                needed = {graph.input_schema(source).names[0]}
+            demands.setdefault(origin, set()).update(needed)
+    layouts = {}
+    for (node_id, port), names in demands.items():
+        source = Input(node_id, port)
+        layouts[node_id, port] = _layout(graph.input_schema(source), names, time_of(graph, source))
+    return Plan(layouts)
+
+
+def time_of(graph: Graph, source: Input) -> str:
+    """The name of the column that holds the event time on that output."""
+    node = graph[source.node]
+    if source.port is Port.LATE:
+        return time_of(graph, node.inputs[0])
+    if source.port is Port.LATE_RIGHT:
+        return time_of(graph, node.inputs[1])
+    return node.time_column or TIME
+
+
+def _layout(schema: Schema, names: set[str], time: str) -> Layout:
+    fields = [field for field in schema if field.name in names]
+    fields += [Field(name, dtype) for name, dtype in SYSTEM_TYPES.items() if name in names]
+    return Layout(fields, time if time in names else None)
+
+
+def _available(graph: Graph) -> dict[tuple[str, Port], frozenset[str]]:
+    """Per output, the columns that exist there: the visible ones and the system's."""
+    result: dict[tuple[str, Port], frozenset[str]] = {}
+    for node in graph.nodes:
+        spec = node.spec
+        above = [result[source.node, source.port] for source in node.inputs]
+        system = {TIME, ORDER}
+        if isinstance(spec, SourceSpec):
+            if not spec.source.ordered:
+                system.add(LATE)
+        elif not isinstance(spec, WindowAggregateSpec | WindowJoinSpec | IntervalJoinSpec) and (
+            isinstance(spec, _MULTIPLYING) or any(SUB in names for names in above)
+        ):
+            system.add(SUB)
+        if isinstance(spec, _STATELESS) and any(LATE in names for names in above):
+            system.add(LATE)
+        result[node.id, Port.MAIN] = frozenset(node.schema.names) | system
+        result[node.id, Port.BAD] = frozenset(graph.input_schema(Input(node.id, Port.BAD)).names)
+        if above:
+            result[node.id, Port.LATE], result[node.id, Port.LATE_RIGHT] = above[0], above[-1]
+    return result
+
+
+def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]:
+    """What the operator reads of its input ``index`` so that it can make the columns ``demanded``."""
+    spec = node.spec
+    schema = graph.input_schema(node.inputs[index])
+    system = {name for name in demanded if name in SYSTEM_TYPES}
+    timed = {TIME, LATE}
+    match spec:
+        case FilterSpec(predicate):
+            return demanded | predicate.columns()
+        case SelectSpec(columns):
+            return system.union(*(expr.columns() for name, expr in columns if name in demanded))
+        case ExplodeSpec(rows, conditions):
+            needed = system.union(*(expr.columns() for row in rows for name, expr in row if name in demanded))
+            return needed.union(*(condition.columns() for condition in conditions if condition is not None))
+        case FlatMapSpec() | BatchSpec():
+            return system | set(schema.names)
+        case UnionSpec():
+            return set(demanded)
+        case LookupSpec(_, on, columns, _):
+            return (demanded - {name for name, _ in columns}) | {name for name, _ in on}
+        case WindowAggregateSpec(keys, _, aggregates):
+            needed = timed.union(keys, *(a.expr.columns() for _, a in aggregates if a.expr is not None))
+            return needed | (_ORDER if any(a.kind.needs_order for _, a in aggregates) else frozenset())
+        case WindowTopSpec(keys, _, _, by, _):
+            return timed | _ORDER | (demanded & set(schema.names)) | set(keys) | by.columns()
+        case WindowJoinSpec(on, _, columns) | IntervalJoinSpec(on, _, _, columns):
+            needed = timed | {pair[index] for pair in on}
+            needed |= {theirs for ours, side, theirs in columns if side == index and ours in demanded}
+            return needed | (_ORDER if ORDER in demanded else frozenset())
+        case CoGroupSpec() | ProcessSpec():
+            return timed | _ORDER | set(schema.names)
+        case DeduplicateSpec(keys, _):
+            return timed | _ORDER | (demanded - system) | set(keys)
+        case SinkSpec():
+            return set(schema.names)
+    raise TypeError(f"no such step: {spec!r}")

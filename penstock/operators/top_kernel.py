@@ -1,0 +1,106 @@
+"""The kernel of window top: which events may be among the best k of their key and pane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from penstock.kernels.builder import KernelBuilder, column_types
+from penstock.kernels.cache import compile_kernel
+from penstock.memory.layout import LATE, TIME, Layout
+from penstock.operators.aggregation import KERNEL_HEADER, fill_in, with_lookup
+from penstock.operators.base import Build
+from penstock.operators.best_ranks import BEST_RANKS_TYPE, WORST
+from penstock.query.graph import WindowTopSpec
+from penstock.state.keys import KeyWords
+from penstock.state.table import TABLE_TYPE
+
+_IMPORTS = "from penstock.operators.best_ranks import WORST, offer\n"
+_FIND = """
+def find_candidates(
+    inp, start, stop, table, lowest, best, places, pane_us, outcome, nulls, ints, floats, tables
+):
+    rows, entries, ranks, found = outcome
+    limits, heap, held = best
+    slots, keys, live, free, counts = table
+    @preamble
+    shift, mask = uint64(counts[3]), uint64(len(slots) - 1)
+    pane, pane_low, pane_high, pane_hash = int64(0), int64(1), int64(0), int64(0)
+    n = 0
+    for k in range(uint64(start), uint64(stop)):
+        @head
+        if TIME < pane_low or TIME >= pane_high:
+            pane = floor_div(TIME, pane_us)
+            pane_low = pane * pane_us
+            pane_high = pane_low + pane_us
+            pane_hash = hash_word(int64(0), pane)
+        hashed = HASHED
+        slot = first_slot(shift, hashed)
+        entry = int64(slots[slot])
+        while entry >= 0 and (DIFFERS):
+            slot = (slot + uint64(1)) & mask
+            entry = int64(slots[slot])
+        if entry < 0:
+            entry = insert(table, (pane, WORDS), hashed)
+            if entry == FULL:
+                found[0] = n
+                return int64(k) - start
+            lowest[0] = min(lowest[0], pane)
+            limits[entry] = WORST
+            held[entry] = 0
+        @rank
+        if rank <= limits[entry]:
+            rows[n] = int64(k) - start
+            entries[n] = entry
+            ranks[n] = rank
+            nulls[n] = NULL
+            n += 1
+            if places > 0:
+                limits[entry] = offer(heap, held, entry, places, rank)
+    found[0] = n
+    return stop - start
+"""
+
+
+def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build: Build) -> tuple[Any, Any]:
+    """The kernel that finds the candidates among events: their rows (from ``start``), entries and ranks."""
+    builder = KernelBuilder(layout, build.strings)
+    late = [f"if {builder.load(LATE).value}:", "    continue"] if LATE in layout else []
+    late = [*builder.lines, *late]
+    builder.lines.clear()
+    time = builder.load(TIME)
+    loaded = [builder.load(name) for name in spec.keys]
+    word_lines, words = keys.lines([(code.value, code.null) for code in loaded])
+    by = builder.emit(spec.by)
+    if by.dtype.is_float:  # the bits of a float grow with it, but for the sign
+        rank = [f"rank = float_word({by.value})", f"rank ^= (rank >> 63) & {WORST}"]
+    else:
+        rank = [f"rank = int64({by.value})"]
+    if spec.descending:
+        rank.append("rank = ~rank")
+    if by.null is not None:
+        rank += [f"if {by.null}:", f"    rank = int64({WORST})"]
+    template = with_lookup(_FIND, words).replace("TIME", time.value)
+    source = fill_in(
+        template.replace("NULL", by.null or "False"),
+        preamble=builder.preamble(),
+        head=[*late, *builder.lines, *word_lines],
+        rank=rank,
+    )
+    ints, bools = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C")
+    signature = types.int64(
+        column_types(layout.dtypes),
+        types.int64,
+        types.int64,
+        TABLE_TYPE,
+        ints,
+        BEST_RANKS_TYPE,
+        types.int64,
+        types.int64,
+        types.Tuple((ints, ints, ints, ints)),  # type: ignore[no-untyped-call]
+        bools,
+        *builder.parameters.types,
+    )
+    kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + source, signature)
+    return kernel, builder.parameters

@@ -1,0 +1,217 @@
+"""The k largest or smallest events per key and window: candidates are kept per pane, and ranked at the
+end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
+from penstock.operators.aggregation import WindowMerge
+from penstock.operators.base import Build, Operator
+from penstock.operators.best_ranks import WORST, BestRanks
+from penstock.operators.panes import Panes, ranges
+from penstock.operators.top_kernel import candidate_kernel
+from penstock.operators.window_rows import KeyHash
+from penstock.query.graph import Port, WindowTopSpec
+from penstock.query.types import DataType, Field
+from penstock.state.keys import KeyWords
+from penstock.state.rows import RowStore
+from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+
+Ints = NDArray[np.int64]
+
+# What the store keeps beside an event's columns.
+_ENTRY = Field("$entry", DataType.INT64)  # of its key and pane
+_RANK = Field("$rank", DataType.INT64)  # ``by`` as an integer: the smaller, the better
+_NULL = Field("$null", DataType.BOOL)  # ``by`` is null: after everything
+
+_PANE = Field("$pane", DataType.INT64)  # in exported state, where entries mean nothing
+
+_FEWEST_TO_PRUNE = 4096
+
+
+class WindowTop(Operator):
+    """Emits the best k events of each key and window, ranked from 1, when the watermark passes its end.
+
+    Once a pane has k candidates, its k-th best is a limit: what is worse is not kept at all. Candidates that
+    others have overtaken since are pruned when there are many.
+    """
+
+    def __init__(self, build: Build) -> None:
+        super().__init__(build)
+        spec = build.node.spec
+        assert isinstance(spec, WindowTopSpec)
+        self._k = spec.k
+        layout = self.inputs[0]
+        self._keys = KeyWords.of(layout, spec.keys)
+        self._panes = Panes(spec.window, self._keys.width)
+        self._pane_us = spec.window.pane_us
+        self._output = self.layouts.get(Port.MAIN, Layout(()))
+        assert layout.time is not None
+        kept = {*self._output.names, layout.time, ORDER, SUB}
+        fields = [field for field in layout.fields if field.name in kept]
+        self._time = layout.time
+        self._store = RowStore(Layout([*fields, _ENTRY, _RANK, _NULL], layout.time), layout)
+        self.prune_at = _FEWEST_TO_PRUNE
+        self._best = BestRanks(spec.k, self._panes.table.capacity)
+        self._scratch = _scratch(0)
+        self._kernel, self._parameters = candidate_kernel(spec, layout, self._keys, build)
+        self._hash = KeyHash(self._keys, self.strings)
+        self._merge = None if spec.window.is_tumbling else WindowMerge((), self._keys.width)
+        self.state_formats = (TableFormat("rows", [*fields, _RANK, _NULL, _PANE, *key_fields(self._keys)]),)
+
+    def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
+        if self._ready:
+            return 0
+        self.divert_late(index, columns, start, stop)
+        if Port.MAIN not in self.layouts:
+            return stop - start
+        if len(self._scratch[0]) < stop - start:
+            self._scratch = _scratch(stop - start)
+        rows, entries, ranks, nulls = self._scratch
+        table, found, position = self._panes.table, np.zeros(1, np.int64), start
+        while position < stop:
+            taken = self._kernel(
+                columns,
+                position,
+                stop,
+                table.arrays,
+                self._panes.lowest,
+                self._best.arrays,
+                self._best.places,
+                self._pane_us,
+                (rows, entries, ranks, found),
+                nulls,
+                *self._parameters.arguments(),
+            )
+            n = int(found[0])
+            if n:
+                extra = (entries[:n], ranks[:n], nulls[:n])
+                self._store.append(columns, position, position + taken, rows[:n], extra)
+            position += taken
+            if position < stop:
+                table.grow()
+                self._best.resize(self._panes.table.capacity)
+        if len(self._store) > self.prune_at:
+            self._prune()
+        return stop - start
+
+    def on_watermark(self, watermark_us: int) -> None:
+        if not self._panes.closes(watermark_us):
+            return
+        entries = self._store.column(_ENTRY.name)
+        by_entry = np.argsort(entries, kind="stable")
+        for shares, windows in self._panes.closing(watermark_us):
+            low = np.searchsorted(entries, shares, sorter=by_entry)
+            high = np.searchsorted(entries, shares, side="right", sorter=by_entry)
+            self._emit_windows(shares, windows, by_entry[ranges(low, high - low)], high - low)
+        removed = np.zeros(self._panes.table.size, np.bool_)
+        removed[self._panes.forget(watermark_us)] = True
+        self._store.keep(~removed[entries])
+        self._plan_pruning()
+        self._best.resize(self._panes.table.capacity)
+
+    def _emit_windows(self, shares: Ints, windows: Ints, rows: Ints, counts: Ints) -> None:
+        """Emits whole windows. Entry ``shares[i]`` has ``counts[i]`` of ``rows`` and is in ``windows[i]``."""
+        words = self._panes.table.words
+        if self._merge is None:  # a pane is a window
+            groups: Ints = np.arange(len(shares))
+            keys = words[shares, 1:]
+        else:
+            groups, merged, _ = self._merge(shares, windows, words, (np.zeros(1, np.int64),))
+            windows, keys = merged[:, 0], merged[:, 1:]
+        in_order = np.lexsort((self._hash(keys), windows))
+        place = np.empty(len(in_order), np.int64)
+        place[in_order] = np.arange(len(in_order))
+        order, owners, ranks = self._ranked(np.repeat(place[groups], counts), rows)
+        best = ranks < self._k
+        starts = self._panes.starts(windows[in_order][owners[best]])
+        made = {
+            "window_start": starts,
+            "window_end": starts + self._panes.window.size_us,
+            "rank": ranks[best] + 1,
+            TIME: starts + (self._panes.window.size_us - 1),
+        }
+        store, chosen = self._store, rows[order][best]
+        columns: list[NDArray[Any]] = []
+        for field in self._output.fields:
+            if field.name in made:
+                columns.append(made[field.name].astype(field.dtype.numpy))
+            elif field.name in store.layout:
+                columns.append(store.column(field.name)[chosen])
+                nulls = store.layout.nulls(field.name)
+                if nulls is not None:
+                    columns.append(store.columns[nulls][chosen])
+            else:  # a ``$sub`` that the input does not carry
+                columns.append(np.zeros(len(chosen), field.dtype.numpy))
+        self.emit(tuple(columns), len(chosen))
+
+    def _ranked(self, owners: Ints, rows: Ints) -> tuple[NDArray[np.intp], Ints, Ints]:
+        """``rows`` ordered within their owners, the owners in that order, and each one's rank from 0."""
+        store = self._store
+        tie_breakers = [name for name in (SUB, ORDER) if name in store.layout]
+        names = [*tie_breakers, self._time, _RANK.name, _NULL.name]
+        order = np.lexsort((*(store.column(name)[rows] for name in names), owners))
+        owners = owners[order]
+        numbers = np.arange(len(owners))
+        is_first = np.ones(len(owners), np.bool_)
+        is_first[1:] = owners[1:] != owners[:-1]
+        return order, owners, numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+
+    def _prune(self) -> None:
+        """Keeps the best k of every pane and lets what is worse than the k-th not in any more."""
+        store = self._store
+        order, owners, ranks = self._ranked(store.column(_ENTRY.name), np.arange(len(store)))
+        last = ranks == self._k - 1
+        by = store.column(_RANK.name)[order][last]
+        self._best.limits[owners[last]] = np.where(store.column(_NULL.name)[order][last], WORST, by)
+        keep = np.zeros(len(store), np.bool_)
+        keep[order[ranks < self._k]] = True
+        store.keep(keep)
+        self._plan_pruning()
+
+    def _plan_pruning(self) -> None:
+        """Not before there are several times as many candidates as can be needed: it happens rarely."""
+        needed = self._k * len(self._panes.table)
+        self.prune_at = max(_FEWEST_TO_PRUNE, 4 * needed, 2 * len(self._store))
+
+    def _state_rows(self) -> list[StateRows]:
+        if len(self._store):
+            self._prune()  # changes no result: what is left are the best k of every pane
+        store = self._store
+        words = self._panes.table.words[store.column(_ENTRY.name)]
+        keys = words[:, 1:]
+        kept, ranked = store.columns[:-3], store.columns[-2:]  # the entry stands between them
+        columns = (*kept, *ranked, words[:, 0], *self._keys.decode(keys))
+        return [(columns, self._hash(keys))]
+
+    def _restore(self, rows: list[Columns], watermark_us: int) -> None:
+        layout, columns = self.state_formats[0].layout, rows[0]
+        place = layout.data(_PANE.name)
+        keys = key_words(self._keys, layout, columns)
+        words, owners = np.unique(np.column_stack((columns[place], keys)), axis=0, return_inverse=True)
+        entries = self._panes.restore(words, watermark_us)
+        if entries is None:
+            raise self._given_twice()
+        self._best.resize(self._panes.table.capacity)
+        ranks, nulls = columns[place - 2], columns[place - 1]
+        entry_of_row = entries[owners.reshape(-1)]
+        self._best.restore(entries, entry_of_row, ranks)
+        self._store.extend((*columns[: place - 2], entry_of_row, ranks, nulls))
+        self._plan_pruning()
+
+    @property
+    def state_bytes(self) -> int:
+        return self._panes.table.nbytes + self._store.nbytes + self._best.nbytes
+
+    @property
+    def open_windows(self) -> int:
+        return self._panes.open_windows
+
+
+def _scratch(events: int) -> tuple[Ints, Ints, Ints, NDArray[np.bool_]]:
+    return (*np.zeros((3, events), np.int64), np.zeros(events, np.bool_))

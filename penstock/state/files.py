@@ -1,0 +1,108 @@
+"""A folder on any file system that pyarrow can write, in which files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+_TEMPORARY = "tmp-"
+
+
+class Folder:
+    """A folder, by a local path or a URI that pyarrow knows (``s3://``, ``hdfs://``, ``gs://``), or by its
+    path in a given file system.
+
+    Local files are on disk, and so are their names, when ``write`` returns. Elsewhere that is the file
+    system's promise.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], files: fs.FileSystem | None = None) -> None:
+        text = os.fspath(root)
+        self._files: fs.FileSystem
+        if files is not None:
+            self._files, self.path = files, text
+        elif "://" in text:
+            self._files, self.path = fs.FileSystem.from_uri(text)
+        else:
+            self._files, self.path = fs.LocalFileSystem(), os.path.abspath(text)
+        self._local = isinstance(self._files, fs.LocalFileSystem)
+
+    def inside(self, name: str) -> Folder:
+        """A folder in this one; it need not exist."""
+        return Folder(f"{self.path.rstrip('/')}/{name}", self._files)
+
+    def make(self) -> None:
+        """Creates it, if it does not exist."""
+        self._files.create_dir(self.path, recursive=True)
+
+    def write(self, name: str, data: Any) -> None:
+        """Writes a file under a temporary name and renames it; one of that name is replaced."""
+        temporary, final = self._at(f"{_TEMPORARY}{uuid4().hex}-{name}"), self._at(name)
+        if self._local:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, final)
+            self._sync()
+            return
+        with self._files.open_output_stream(temporary) as stream:
+            stream.write(data)
+        if self.exists(name):  # not every file system renames over a file
+            self._files.delete_file(final)
+        self._files.move(temporary, final)
+
+    def read(self, name: str) -> Any:
+        """The whole file as a buffer; a local one is mapped, not copied. Raises ``FileNotFoundError``."""
+        if self._local:
+            if os.path.getsize(self._at(name)) == 0:
+                return pa.py_buffer(b"")  # nothing cannot be mapped
+            with pa.memory_map(self._at(name)) as mapped:
+                return mapped.read_buffer()
+        with self._files.open_input_file(self._at(name)) as stream:
+            return stream.read_buffer()
+
+    def exists(self, name: str) -> bool:
+        found: Any = self._files.get_file_info(self._at(name))
+        return bool(found.type == fs.FileType.File)
+
+    def names(self) -> list[str]:
+        """All files in it, temporary ones too; none if it does not exist."""
+        selected = fs.FileSelector(self.path, allow_not_found=True)
+        found: Any = self._files.get_file_info(selected)
+        return sorted(info.base_name for info in found if info.type == fs.FileType.File)
+
+    def remove(self, name: str) -> None:
+        """Removes a file; one that is gone already is no mistake."""
+        try:
+            self._files.delete_file(self._at(name))
+        except FileNotFoundError:
+            return
+
+    def _at(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def _sync(self) -> None:
+        """The folder's own entry on disk: without it a crash may forget a rename."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def final_name(name: str) -> str:
+    """What a file will be called, or would have been, if it is a temporary one.
+
+    >>> final_name("tmp-1f-7.json"), final_name("7.json")
+    ('7.json', '7.json')
+    """
+    return name.split("-", 2)[2] if is_temporary(name) else name
+
+
+def is_temporary(name: str) -> bool:
+    return name.startswith(_TEMPORARY) and name.count("-") >= 2
