@@ -1,0 +1,72 @@
+"""From a graph to vertices: operators are built, outlets get their memory, edges connect them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.engine.settings import Settings
+from penstock.engine.sink import SinkOperator
+from penstock.engine.source import SourceOperator
+from penstock.engine.vertex import Vertex
+from penstock.memory.coordinator import MemoryCoordinator
+from penstock.memory.edges import Outlet
+from penstock.memory.strings import StringPool
+from penstock.operators.base import Build, Operator
+from penstock.operators.catalogue import operator_for
+from penstock.operators.plan import plan
+from penstock.operators.projections import without_plain_projections
+from penstock.query.graph import Graph, Port, SinkSpec, SourceSpec
+
+
+def assemble(
+    graph: Graph,
+    settings: Settings,
+    memory: MemoryCoordinator,
+    on_built: Callable[[int, int], None] | None = None,
+) -> list[Vertex]:
+    """The graph's vertices, in its order, ready for their first turn once sources and sinks are opened.
+
+    ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while.
+    """
+    graph = without_plain_projections(graph)
+    layouts = plan(graph, prune_sources=settings.prune_sources)
+    strings = StringPool()
+    outlets: dict[tuple[str, Port], list[Outlet]] = {}
+    vertices: list[Vertex] = []
+    for position, node in enumerate(graph.nodes):
+        build = Build(node, layouts.inputs(node), layouts.outputs(node), strings)
+        for operator in _instances(build, settings):
+            mine: dict[Port, Outlet] = {}
+            for port, layout in build.outputs.items():
+                shape = settings.shape(layout, operator.fan_out)
+                readers = len(graph.consumers(node.id, port))
+                pool = memory.pool(shape, limit=settings.max_chunks, readers=readers)
+                mine[port] = Outlet(layout, pool)
+                outlets.setdefault((node.id, port), []).append(mine[port])
+            edges = [
+                (index, outlet.connect())
+                for index, source in enumerate(node.inputs)
+                for outlet in outlets[source.node, source.port]
+            ]
+            vertices.append(Vertex(len(vertices), operator, edges, mine))
+        if on_built is not None:
+            on_built(position + 1, len(graph))
+    _connect_readers(vertices)
+    return vertices
+
+
+def _instances(build: Build, settings: Settings) -> list[Operator]:
+    """The operators that run a node: one, or for a source with several partitions up to one per worker."""
+    node = build.node
+    if isinstance(node.spec, SourceSpec):
+        count = min(node.spec.source.partitions, settings.threads)
+        return [SourceOperator(build, settings.source_batch, (i, count)) for i in range(count)]
+    if isinstance(node.spec, SinkSpec):
+        return [SinkOperator(build)]
+    return [operator_for(build)]
+
+
+def _connect_readers(vertices: list[Vertex]) -> None:
+    reading = {id(edge): vertex for vertex in vertices for edge in vertex.edges}
+    for vertex in vertices:
+        vertex.readers = tuple(reading[id(edge)] for outlet in vertex.outlets for edge in outlet.edges)

@@ -1,0 +1,52 @@
+"""The node runtime as users name it: ``app.run(on=Node(workers=2, policy='congestion'))``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.engine.execution import Execution
+from penstock.engine.settings import Settings
+from penstock.engine.summary import Summary
+from penstock.query.graph import Graph
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Node(Settings):
+    """Runs an app in this process, without Spark.
+
+    Ctrl-C drains: sources stop, events on their way are processed, and the run ends with a summary. A
+    second Ctrl-C ends it at once.
+    """
+
+    def start(self, graph: Graph, on_built: Callable[[int, int], None] | None = None) -> Execution:
+        """Starts a run and returns at once."""
+        execution = Execution(graph, self, on_built=on_built)
+        execution.start()
+        return execution
+
+    def run(
+        self,
+        graph: Graph,
+        name: str = "app",
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[Execution], None] | None = None,
+    ) -> Summary:
+        """Runs until the input ends or Ctrl-C. ``on_progress`` is called a few times a second meanwhile."""
+        execution = self.start(graph, on_built)
+        interrupted = False
+        while True:
+            try:
+                while not execution.wait(_POLL_S):
+                    if on_progress is not None:
+                        on_progress(execution)
+                return execution.finish()
+            except KeyboardInterrupt:
+                if interrupted:
+                    execution.abort()
+                else:
+                    interrupted = True
+                    execution.stop()

@@ -1,0 +1,120 @@
+"""Files of Arrow tables: Parquet and Arrow IPC, read batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.engine.sources.text import BadLine, Parsed
+from penstock.engine.sources.values import decode
+from penstock.memory.arrow import schema_from_arrow, type_fits
+from penstock.memory.layout import Layout
+from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError, RunError
+from penstock.query.types import Schema
+
+_BATCH_ROWS = 65_536
+
+
+def read_parquet(path: Path, schema: Schema, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+    """The rows of one Parquet file. Columns that nobody needs are not read."""
+    with _opening(path), pq.ParquetFile(path) as file:
+        _check(file.schema_arrow, schema, path)
+        may_be_null = _columns_with_nulls(file)
+        names = [f.name for f in schema if f.name in layout or (not f.nullable and f.name in may_be_null)]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=names or list(schema.names[:1])):
+            yield _parsed(batch, schema, layout, strings)
+
+
+def read_arrow(path: Path, schema: Schema, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+    """The rows of one Arrow IPC file, in the file or the stream format."""
+    with _opening(path), pa.memory_map(str(path)) as memory:
+        stored, batches = _arrow_batches(memory)
+        _check(stored, schema, path)
+        for batch in batches:
+            for start in range(0, batch.num_rows, _BATCH_ROWS):
+                yield _parsed(batch.slice(start, _BATCH_ROWS), schema, layout, strings)
+
+
+def parquet_schema(path: Path) -> Schema:
+    """The file's schema; a column may hold nulls here if it does in this file."""
+    with _opening(path, QueryError), pq.ParquetFile(path) as file:
+        return schema_from_arrow(file.schema_arrow, _columns_with_nulls(file))
+
+
+def arrow_file_schema(path: Path) -> Schema:
+    """The file's schema; a column may hold nulls here if it does in the file's first batch."""
+    with _opening(path, QueryError), pa.memory_map(str(path)) as memory:
+        stored, batches = _arrow_batches(memory)
+        first = next(batches, None)
+        if first is None:
+            return schema_from_arrow(stored)
+        return schema_from_arrow(stored, [name for name in stored.names if first.column(name).null_count])
+
+
+def _parsed(batch: pa.RecordBatch, schema: Schema, layout: Layout, strings: StringPool) -> Parsed:
+    present = Schema(f for f in schema if f.name in batch.schema.names)
+    arrays = {f.name: batch.column(f.name) for f in present}
+    result = decode(arrays, batch.num_rows, present, layout, strings)
+    bad = [
+        BadLine(row, row, str(batch.slice(row, 1).to_pylist()[0]), reason) for row, reason in result.rejected
+    ]
+    return Parsed(result.columns, result.count, batch.num_rows, batch.num_rows, bad)
+
+
+def _check(stored: pa.Schema, schema: Schema, path: Path) -> None:
+    for field in schema:
+        place = stored.get_field_index(field.name)
+        if place < 0:
+            raise RunError(
+                f"column '{field.name}' is missing: file '{path}' has {', '.join(stored.names)}; "
+                f"leave it out of schema=, or mend the file"
+            )
+        kind = stored.field(place).type
+        if not type_fits(kind, field):
+            raise RunError(
+                f"column '{field.name}' has another type: file '{path}' has {kind}, "
+                f"the source has {field.dtype}"
+            )
+
+
+def _columns_with_nulls(file: pq.ParquetFile) -> set[str]:
+    """The columns that hold nulls, or may, for want of statistics."""
+    declared = {field.name for field in file.schema_arrow if field.nullable}
+    found: set[str] = set()
+    metadata = file.metadata
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            column = metadata.row_group(group).column(place)
+            statistics: Any = column.statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                found.add(column.path_in_schema.split(".")[0])
+    return declared & found
+
+
+def _arrow_batches(memory: pa.MemoryMappedFile) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    try:
+        file = pa.ipc.open_file(memory)
+    except pa.ArrowInvalid:
+        memory.seek(0)
+        stream = pa.ipc.open_stream(memory)
+        return stream.schema, iter(stream)
+    return file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+
+
+class _opening:  # noqa: N801 - reads as a statement
+    """Turns whatever Arrow says about a broken file into an error that names the file."""
+
+    def __init__(self, path: Path, error: type[Exception] = RunError) -> None:
+        self._path, self._error = path, error
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, pa.ArrowException | OSError):
+            raise self._error(f"cannot read file '{self._path}': {error}") from error

@@ -1,0 +1,133 @@
+"""CSV and JSON-lines files, read a chunk of lines at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.json as pajson
+
+from penstock.engine.sources.csv_lines import CsvParser, split_fields
+from penstock.engine.sources.json_lines import JsonParser
+from penstock.engine.sources.text import LineBuffer, Parsed, as_file
+from penstock.memory.arrow import schema_from_arrow
+from penstock.memory.layout import Layout
+from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError, RunError
+from penstock.query.types import Schema
+
+_CHUNK_BYTES = 1 << 19
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_csv(
+    path: Path, schema: Schema, layout: Layout, strings: StringPool, delimiter: str, header: bool
+) -> Iterator[Parsed]:
+    """The events of one CSV file."""
+    chunks = _chunks(path)
+    names: list[str] = list(schema.names)
+    skipped = 0
+    first = b""
+    if header:
+        first = next(chunks, b"")
+        if not first:
+            return
+        line, _, first = first.partition(b"\n")
+        names = _header(path, line, delimiter)
+        for name in schema.names:
+            if names.count(name) != 1:
+                problem = "is missing" if name not in names else "is there twice"
+                raise RunError(f"column '{name}' {problem}: file '{path}' has {', '.join(names)}")
+        skipped = 1
+    parser = CsvParser(names, schema, layout, strings, delimiter)
+    for chunk in _chained(first, chunks):
+        parsed = parser.parse(chunk)
+        if skipped:  # the header is no record, but it is a line
+            parsed.lines += skipped
+            for place, bad in enumerate(parsed.bad):
+                parsed.bad[place] = type(bad)(bad.record, bad.line + skipped, bad.text, bad.reason)
+            skipped = 0
+        yield parsed
+
+
+def read_json(path: Path, schema: Schema, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+    """The events of one file with a JSON object a line."""
+    parser = JsonParser(schema, layout, strings)
+    for chunk in _chunks(path):
+        yield parser.parse(chunk)
+
+
+def infer_csv(path: Path, delimiter: str) -> Schema:
+    """The schema that the beginning of the file suggests; columns without a value there are strings."""
+    sample = b"".join(islice(_chunks(path), 2))
+    try:
+        table = pacsv.read_csv(
+            as_file(sample),
+            pacsv.ReadOptions(use_threads=False, block_size=len(sample) + 1),
+            pacsv.ParseOptions(delimiter=delimiter, invalid_row_handler=lambda row: "skip"),
+            pacsv.ConvertOptions(null_values=[""], strings_can_be_null=True),
+        )
+    except pa.ArrowInvalid as error:
+        raise _no_schema(path, error) from None
+    return _schema_of(table)
+
+
+def infer_json(path: Path) -> Schema:
+    """The schema that the beginning of the file suggests."""
+    sample = b"".join(islice(_chunks(path), 2))
+    try:
+        table = pajson.read_json(
+            as_file(sample), pajson.ReadOptions(use_threads=False, block_size=len(sample) + 1)
+        )
+    except pa.ArrowInvalid as error:
+        raise _no_schema(path, error) from None
+    return _schema_of(table)
+
+
+def _schema_of(table: pa.Table) -> Schema:
+    fields = [
+        pa.field(field.name, pa.string()) if pa.types.is_null(field.type) else field for field in table.schema
+    ]
+    return schema_from_arrow(
+        pa.schema(fields), [name for name in table.column_names if table.column(name).null_count]
+    )
+
+
+def _no_schema(path: Path, error: Exception) -> QueryError:
+    return QueryError(
+        f"cannot tell the columns of '{path}'", detail=str(error), hint="give schema={'ts': 'timestamp', ...}"
+    )
+
+
+def _header(path: Path, line: bytes, delimiter: str) -> list[str]:
+    try:
+        return split_fields(line.rstrip(b"\r").decode(), delimiter)
+    except ValueError as error:
+        raise RunError(f"cannot read the header of file '{path}': {error}") from None
+
+
+def _chained(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from chunks
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Whole lines, each ended by a newline, the last one too. Decompresses by the name's ending."""
+    buffer = LineBuffer()
+    at_start = True
+    try:
+        with pa.input_stream(str(path), compression="detect", buffer_size=_CHUNK_BYTES) as stream:
+            while data := stream.read(_CHUNK_BYTES):
+                if at_start:
+                    data, at_start = data.removeprefix(_BYTE_ORDER_MARK), False
+                buffer.feed(data)
+                if buffer.lines:
+                    yield buffer.take()
+    except OSError as error:
+        raise RunError(f"cannot read file '{path}': {error}") from error
+    if rest := buffer.end():
+        yield rest + b"\n"
