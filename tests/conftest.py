@@ -1,0 +1,51 @@
+"""Settings that all tests share: hypothesis, where compiled kernels are kept, which worker runs what."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
+
+# Kept between runs, so that only the first one compiles. Set before anything of Penstock is imported.
+os.environ.setdefault("PENSTOCK_CACHE", str(Path(__file__).parent.parent / ".cache" / "penstock-test"))
+
+_SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+# The same examples on every run: a failure here is a failure everywhere.
+settings.register_profile(
+    "default",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    max_examples=50,
+    suppress_health_check=_SLOW_TO_DRAW,
+)
+# New examples on every run, and many more of them: HYPOTHESIS_PROFILE=thorough, or the tests marked slow.
+settings.register_profile(
+    "thorough",
+    derandomize=False,
+    deadline=None,
+    print_blob=True,
+    max_examples=1000,
+    suppress_health_check=_SLOW_TO_DRAW,
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+class _OneWorkerForSpark(LoadGroupScheduling):
+    """All tests under tests/spark go to one worker, so that one JVM is started; all others one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+
+
+# Group marks would say the same, but xdist 3.8 cannot pass them on with pytest 9.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
+    return _OneWorkerForSpark(config, log) if config.getvalue("dist") == "loadgroup" else None

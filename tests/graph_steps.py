@@ -1,0 +1,366 @@
+"""The menu of steps that random graphs are made of, written through the public API.
+
+Kernels are compiled per shape, so there are few shapes, and constants are random: a few steps per operator
+over the two sources, and a slim schema that every step can return to, so that any step can follow any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import strategies as st
+
+from penstock.query.aggregates import (
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max_,
+    median,
+    min_,
+    sum_,
+    variance,
+)
+from penstock.query.expr import Expr, coalesce, col, least, lit, when
+from penstock.query.functions import Context, Group, ProcessFunction
+from penstock.query.stream import Stream
+from penstock.query.types import Schema
+from penstock.query.windows import Window, session, sliding, tumbling
+from tests.reference import Row
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+SLIM = Schema(k="int32?", v="float64?", n="int64")
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a step made, and how the slim columns follow from it (None: it is slim as it is)."""
+
+    stream: Stream
+    slimming: tuple[Expr, Expr, Expr] | None = None
+
+    def slim(self) -> Stream:
+        """The slim schema, whatever the nullability of what it is made of."""
+        if self.slimming is None:
+            return self.stream
+        k, v, n = self.slimming
+        return self.stream.select(
+            k=when(lit(True), k), v=when(lit(True), v.cast("float64")), n=coalesce(n.cast("int64"), 0)
+        )
+
+
+def _pick(draw: Draw, *choices: Any) -> Any:
+    return draw(st.sampled_from(choices))
+
+
+def _us(value: int | None) -> str | None:
+    return None if value is None else f"{value}us"
+
+
+def windows(draw: Draw, *, sessions: bool = True) -> Window:
+    """Constants vary, the kinds are three."""
+    kind = _pick(draw, "tumbling", "sliding", "session") if sessions else _pick(draw, "tumbling", "sliding")
+    if kind == "tumbling":
+        return tumbling(f"{_pick(draw, 7, 20, 45)}us")
+    if kind == "sliding":
+        size, every = _pick(draw, (20, 10), (30, 20), (12, 12), (21, 3))
+        return sliding(f"{size}us", f"{every}us")
+    return session(f"{_pick(draw, 2, 5, 15)}us")
+
+
+def _by(draw: Draw, stream: Stream, *choices: tuple[str, ...]) -> tuple[Stream, Expr]:
+    keys = _pick(draw, *choices)
+    return stream.key_by(*keys) if keys else stream, col("k") if "k" in keys else lit(1, "int32")
+
+
+# -- cars to cars ----------------------------------------------------------------------------------
+
+
+def filter_cars(draw: Draw, cars: Stream) -> Stream:
+    c = draw(st.integers(-3, 3))
+    if draw(st.booleans()):
+        return cars.filter(col("g").is_in(_pick(draw, ["a", "b"], ["", "zz"])) & (col("k") != c))
+    return cars.filter((col("x") > float(c)) | col("n").is_null() | ~(col("f") & (col("y") <= float(c))))
+
+
+def widen_cars(draw: Draw, cars: Stream) -> Stream:
+    c = draw(st.integers(0, 3))
+    return cars.with_columns(
+        y=col("y") * float(c) + col("x").fill_null(1.0),
+        n=(col("n") + c) % 4,
+        g=when(col("k") == c, lit("a")).otherwise(col("g").lower()),
+        w=least(col("w"), col("w") * 2),
+    )
+
+
+def move_time(draw: Draw, cars: Stream) -> Stream:
+    """Writes over the column that held the event time: the event time itself stays."""
+    return cars.with_columns(ts=col("ts").truncate(f"{_pick(draw, 10, 25)}us"))
+
+
+def deduplicate_cars(draw: Draw, cars: Stream) -> Stream:
+    return cars.deduplicate(*_pick(draw, ("k",), ("g", "f")), within=_us(_pick(draw, None, 3, 20)))
+
+
+# -- cars to anything ------------------------------------------------------------------------------
+
+
+def select_cars(draw: Draw, cars: Stream) -> Made:
+    return Made(cars, (when(col("y") > -25.0, col("k")), col("x"), col("id")))  # null is a key too
+
+
+def explode_cars(draw: Draw, cars: Stream) -> Made:
+    c = draw(st.integers(-3, 3))
+    rows: list[dict[str, Expr]] = [
+        {"v": col("x"), "n": col("id"), "word": col("g")},
+        {"v": col("y"), "n": lit(c), "word": lit("second")},
+        {"v": col("x") + 1.0, "n": col("id") * 2, "word": lit("third")},
+    ]
+    exploded = cars.explode(rows, where=[None, col("y") > float(c), col("f")], keep=["k"])
+    return Made(exploded, (col("k"), col("v"), col("n")))
+
+
+def _copies(event: Row) -> list[Row]:
+    """As many rows as the key says, from none to three."""
+    k, x, number = event["k"], event["x"], event["id"]
+    return [{"k": k, "v": x, "n": number + 10_000 * copy} for copy in range(k)]
+
+
+def flat_map_cars(draw: Draw, cars: Stream) -> Made:
+    return Made(cars.flat_map(_copies, output=SLIM))
+
+
+def _negated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    values = pc.negate(batch.column("x"))
+    return pa.RecordBatch.from_pydict({"k": batch.column("k"), "v": values, "n": batch.column("id")})
+
+
+def _odd_ids_twice(batch: pa.RecordBatch) -> pa.RecordBatch:
+    ids: list[Any] = batch.column("id").to_pylist()
+    rows = pa.array([row for row, number in enumerate(ids) for _ in range(number % 3)], pa.int64())
+    names = {"k": "k", "v": "x", "n": "id"}
+    taken = {name: batch.column(ours).take(rows) for name, ours in names.items()}
+    return pa.RecordBatch.from_pydict({**taken, "_row": rows})
+
+
+def batch_cars(draw: Draw, cars: Stream) -> Made:
+    return Made(cars.batch(_pick(draw, _negated, _odd_ids_twice), output=SLIM, arrow=True))
+
+
+def _shifted(columns: dict[str, Any]) -> dict[str, Any]:
+    return {"k": columns["k"], "v": columns["y"] * 0.5, "n": columns["id"] + columns["k"]}
+
+
+def _even_keys_twice(columns: dict[str, Any]) -> dict[str, Any]:
+    rows = np.flatnonzero(columns["k"] % 2 == 0).repeat(2)
+    return {"k": columns["k"][rows], "v": columns["x"][rows], "n": columns["id"][rows], "_row": rows}
+
+
+def numpy_batch_cars(draw: Draw, cars: Stream) -> Made:
+    return Made(cars.batch(_pick(draw, _shifted, _even_keys_twice), output=SLIM))
+
+
+_RATES = pa.table({"key": pa.array([0, 1, 2], pa.int32()), "rate": pa.array([0.5, None, float("nan")])})
+_NAMES = pa.table({"g": ["a", "Bä", "other"], "name": ["one", None, "three"], "size": pa.array([1, 2, 3])})
+
+
+def lookup_cars(draw: Draw, cars: Stream) -> Made:
+    if draw(st.booleans()):
+        found = cars.lookup(_RATES, on={"k": "key"}, columns=["rate"])
+        return Made(found, (col("k"), col("rate") + col("y"), col("id")))
+    found = cars.lookup(_NAMES, on="g", columns={"label": "name", "size": "size"}, how="left")
+    return Made(found, (col("label").length(), col("x"), col("size")))
+
+
+def aggregate_cars(draw: Draw, cars: Stream) -> Made:
+    keyed, k = _by(draw, cars, ("k",), ("g", "f"))
+    result = keyed.window(windows(draw)).agg(
+        n=count(), seen=count("x"), total=sum_("x"), most=max_("y"), mean=avg("k"), low=min_("w")
+    )
+    return Made(result, (k, col("total"), col("n") + col("seen")))
+
+
+def spread_of_cars(draw: Draw, cars: Stream) -> Made:
+    keyed, k = _by(draw, cars, ("x",), ())  # NaN, −0.0 and null as keys
+    result = keyed.window(windows(draw)).agg(
+        spread=variance("k"), total=sum_("n"), mean=avg("w"), earliest=min_("ts"), wide=variance("y")
+    )
+    return Made(result, (k, col("spread"), col("total")))
+
+
+def order_of_cars(draw: Draw, cars: Stream) -> Made:
+    result = (
+        cars.key_by("k")
+        .window(windows(draw))
+        .agg(
+            opening=first("x"),
+            closing=last("g"),
+            distinct=count_distinct("x"),
+            middle=median("x"),
+            n=last("id"),
+        )
+    )
+    return Made(result, (col("k"), col("opening"), col("distinct") + col("n")))
+
+
+def top_cars(draw: Draw, cars: Stream) -> Made:
+    keyed, _ = _by(draw, cars, ("k",), ())
+    window = windows(draw, sessions=False)
+    k = draw(st.integers(1, 4))
+    best = keyed.window(window).top(k, by="x", descending=draw(st.booleans()))
+    return Made(best, (col("k"), col("x"), col("id") * 10 + col("rank")))
+
+
+class Bursts(ProcessFunction):
+    """Per key, says when it was quiet for a while; some timers are in the past, most are deleted again."""
+
+    def __init__(self, quiet_us: int, value: str, number: str) -> None:
+        self.quiet_us, self.value, self.number = quiet_us, value, number
+
+    def on_event(self, event: Row, context: Context) -> list[Row]:
+        state = context.state
+        if state["until"] is not None:
+            context.delete_timer(state["until"])
+        state["until"] = context.time + self.quiet_us
+        context.set_timer(state["until"])
+        if event[self.number] % 7 == 0:
+            context.set_timer(context.time - 5)
+        state["n"] += 1
+        state["last"] = event[self.value]
+        return [{"k": context.key[0], "v": event[self.value], "n": state["n"]}] if state["n"] % 2 else []
+
+    def on_timer(self, time_us: int, context: Context) -> list[Row]:
+        state = context.state
+        if time_us != state["until"]:
+            return [{"k": context.key[0], "v": None, "n": -1}]
+        n, state["n"], state["until"] = state["n"], 0, None
+        return [{"k": context.key[0], "v": state["last"], "n": n + copy} for copy in range(2)]
+
+
+_BURST_STATE = Schema(n="int64", until="timestamp?", last="float64?")
+
+
+def process_cars(draw: Draw, cars: Stream) -> Made:
+    function = Bursts(_pick(draw, 3, 12), "x", "id")
+    return Made(cars.key_by("k").process(function, output=SLIM, state=_BURST_STATE))
+
+
+def late_cars(draw: Draw, cars: Stream) -> Made:
+    """What an operator left out. Late events stay late, so nothing that depends on time can follow."""
+    made = _pick(draw, aggregate_cars, top_cars, process_cars)(draw, cars)
+    return Made(made.stream.late(), (col("k"), col("x"), col("id")))
+
+
+# -- slim to slim ----------------------------------------------------------------------------------
+
+
+def filter_slim(draw: Draw, slim: Stream) -> Made:
+    c = draw(st.integers(-3, 3))
+    return Made(slim.filter((col("v") >= float(c)) | (col("k") != c)))
+
+
+def compute_slim(draw: Draw, slim: Stream) -> Made:
+    c = draw(st.integers(0, 3))
+    return Made(slim, (col("k") * 2 - c, col("v") / (col("n") - c), col("n") // 3))
+
+
+def explode_slim(draw: Draw, slim: Stream) -> Made:
+    rows: list[dict[str, Expr]] = [{"v": col("v"), "n": col("n")}, {"v": col("v") * 2.0, "n": col("n") + 1}]
+    return Made(slim.explode(rows, where=[col("k").is_not_null(), None], keep=["k"]))
+
+
+def _slim_copies(event: Row) -> list[Row]:
+    return [{**event, "n": 2 * event["n"] % 2**40 + copy} for copy in range(event["n"] % 3)]
+
+
+def flat_map_slim(draw: Draw, slim: Stream) -> Made:
+    return Made(slim.flat_map(_slim_copies, output=SLIM))
+
+
+def deduplicate_slim(draw: Draw, slim: Stream) -> Made:
+    return Made(slim.deduplicate("k", within=_us(_pick(draw, None, 5, 30))))
+
+
+def aggregate_slim(draw: Draw, slim: Stream) -> Made:
+    keyed, k = _by(draw, slim, ("k",), ())
+    result = keyed.window(windows(draw)).agg(n=count(), total=sum_("v"), opening=first("n"))
+    return Made(result, (k, col("total"), col("n") + col("opening") % 100))
+
+
+def top_slim(draw: Draw, slim: Stream) -> Made:
+    keyed, _ = _by(draw, slim, ("k",), ())
+    best = keyed.window(windows(draw, sessions=False)).top(2, by="v")
+    return Made(best, (col("k"), col("v"), col("n") + col("rank")))
+
+
+def process_slim(draw: Draw, slim: Stream) -> Made:
+    function = Bursts(_pick(draw, 3, 12), "v", "n")
+    return Made(slim.key_by("k").process(function, output=SLIM, state=_BURST_STATE))
+
+
+# -- two slim streams to one -----------------------------------------------------------------------
+
+
+def union_slims(draw: Draw, one: Stream, other: Stream) -> Made:
+    return Made(one.union(other))
+
+
+def join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
+    joined = one.join(other, on="k", window=windows(draw, sessions=False))
+    return Made(joined, (col("k"), col("v") + col("v_right"), col("n") - col("n_right")))
+
+
+def interval_join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
+    lower, upper = (timedelta(microseconds=us) for us in _pick(draw, (-4, 4), (0, 10), (-12, -2)))
+    joined = one.interval_join(other, on="k", lower=lower, upper=upper)
+    return Made(joined, (col("k"), col("v_right"), col("n") + col("n_right")))
+
+
+def _sizes(group: Group) -> list[Row]:
+    """The order of both sides shows in the first row; there is a second one if the left is not empty."""
+    mixed = sum(place * (event["n"] % 1000) for place, event in enumerate(group.left, 1))
+    mixed += sum(7 * place * (event["n"] % 1000) for place, event in enumerate(group.right, 1))
+    rows = [{"k": group.key[0], "v": float(len(group.right)), "n": mixed}]
+    return rows + [{"k": None, "v": event["v"], "n": event["n"]} for event in group.left[:1]]
+
+
+def cogroup_slims(draw: Draw, one: Stream, other: Stream) -> Made:
+    window = windows(draw, sessions=False)
+    return Made(one.cogroup(other, on="k", window=window, function=_sizes, output=SLIM))
+
+
+Step = Callable[[Draw, Stream], Made]
+
+CARS_TO_CARS = (filter_cars, widen_cars, move_time, deduplicate_cars)
+CARS_TO_ANY: tuple[Step, ...] = (
+    select_cars,
+    explode_cars,
+    flat_map_cars,
+    batch_cars,
+    numpy_batch_cars,
+    lookup_cars,
+    aggregate_cars,
+    spread_of_cars,
+    order_of_cars,
+    top_cars,
+    process_cars,
+)
+SLIM_TO_SLIM: tuple[Step, ...] = (
+    filter_slim,
+    compute_slim,
+    explode_slim,
+    flat_map_slim,
+    deduplicate_slim,
+    aggregate_slim,
+    top_slim,
+    process_slim,
+)
+TWO_SLIMS = (union_slims, join_slims, interval_join_slims, cogroup_slims)

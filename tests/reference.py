@@ -1,0 +1,459 @@
+"""The oracle: a row-at-a-time interpreter of a graph, too simple to be wrong.
+
+A result depends on the input only, so every operator is a function from complete lists of events to a
+complete list of events. There is no watermark, no batch and no state: whether an event is late is known from
+its own partition, and a window is simply the list of its events.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.query.aggregates import Aggregate
+from penstock.query.errors import PenstockError
+from penstock.query.expr import Expr
+from penstock.query.functions import Context, Group
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ExplodeSpec,
+    FilterSpec,
+    FlatMapSpec,
+    Graph,
+    IntervalJoinSpec,
+    LookupSpec,
+    NamedExprs,
+    Node,
+    Port,
+    ProcessSpec,
+    SelectSpec,
+    SinkSpec,
+    SourceSpec,
+    UnionSpec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.types import DataType, Schema
+from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
+from tests.reference_batches import run_batch_function
+from tests.reference_expressions import evaluate
+
+Row = dict[str, Any]
+#: For each source, the rows of each of its partitions as they are read; timestamps are int microseconds.
+Inputs = Mapping[str, Sequence[Sequence[Row]]]
+
+_LATE_PORTS = (Port.LATE, Port.LATE_RIGHT)
+_SUBS = 1 << 20  # rows that one event can become in a user's function
+_TIMERS = 100_000  # timers of one key after the end
+
+
+class AmbiguousOrderError(PenstockError):
+    """Two different events stand at the same place in the order that an operator's result depends on."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event: its row, its time, its place among equal times, and whether it came late."""
+
+    time: int
+    order: int
+    sub: int
+    late: bool
+    row: Row
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        return self.time, self.order, self.sub
+
+
+@dataclass
+class Result:
+    """What every output of every operator gave."""
+
+    outputs: dict[tuple[str, Port], list[Event]] = field(default_factory=dict)
+    sinks: dict[str, list[Row]] = field(default_factory=dict)
+    #: Late events that each operator left out.
+    late_counts: dict[str, int] = field(default_factory=dict)
+
+
+def run_reference(graph: Graph, inputs: Inputs) -> dict[str, list[Row]]:
+    """The rows that reach each sink."""
+    return interpret(graph, inputs).sinks
+
+
+def interpret(graph: Graph, inputs: Inputs) -> Result:
+    """The same, with the events of all outputs in between."""
+    result = Result()
+    for node in graph:
+        streams = [result.outputs[source.node, source.port] for source in node.inputs]
+        schemas = [graph.input_schema(source) for source in node.inputs]
+        spec = node.spec
+        if isinstance(spec, SourceSpec):
+            main = read_source(spec, inputs[node.id])
+        elif isinstance(spec, SinkSpec):
+            result.sinks[node.id] = [event.row for event in streams[0]]
+            continue
+        elif isinstance(spec, UnionSpec):
+            main = union(streams, node.schema)
+        elif type(spec) in _STATELESS:
+            main = _STATELESS[type(spec)](node, streams[0], schemas[0])
+        else:
+            on_time = [[event for event in stream if not event.late] for stream in streams]
+            main = _TIMED[type(spec)](node, on_time, schemas)
+            late = [[event for event in stream if event.late] for stream in streams]
+            result.late_counts[node.id] = sum(map(len, late))
+            for port, events in zip(_LATE_PORTS, late, strict=False):
+                result.outputs[node.id, port] = events
+        result.outputs[node.id, Port.MAIN] = main
+        result.outputs[node.id, Port.BAD] = []
+    return result
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def read_source(spec: SourceSpec, partitions: Sequence[Sequence[Row]]) -> list[Event]:
+    """The events of all partitions; late are those too far behind an earlier one of their own partition."""
+    events = []
+    for partition, rows in enumerate(partitions):
+        latest: int | None = None
+        for offset, row in enumerate(rows):
+            time = row[spec.event_time]
+            late = latest is not None and time < latest - spec.lateness_us
+            latest = time if latest is None else max(latest, time)
+            order = spec.number << 56 | partition << 44 | offset
+            events.append(Event(time, order, 0, late, _row(row, spec.source.schema)))
+    return events
+
+
+# -- one event at a time ---------------------------------------------------------------------------
+
+
+def _filter(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, FilterSpec)
+    return [event for event in events if evaluate(spec.predicate, event.row, schema) is True]
+
+
+def _select(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, SelectSpec)
+    return [_with(event, _project(spec.columns, event.row, schema, node.schema)) for event in events]
+
+
+def _explode(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, ExplodeSpec)
+    made = []
+    for event in events:
+        for index, (columns, condition) in enumerate(zip(spec.rows, spec.conditions, strict=True)):
+            if condition is None or evaluate(condition, event.row, schema) is True:
+                row = _project(columns, event.row, schema, node.schema)
+                made.append(_with(event, row, wrapped(event.sub * len(spec.rows) + index)))
+    return made
+
+
+def _flat_map(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, FlatMapSpec)
+    return [
+        _with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index))
+        for event in events
+        for index, row in enumerate(spec.function(dict(event.row)))
+    ]
+
+
+def _batch(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, BatchSpec)
+    made = []
+    for event in events:
+        rows, has_rows = run_batch_function(spec, event.row, schema, node.schema)
+        for index, row in enumerate(rows):
+            sub = wrapped(event.sub * _SUBS + index) if has_rows else event.sub
+            made.append(_with(event, _row(row, node.schema), sub))
+    return made
+
+
+def _lookup(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+    spec = _spec(node, LookupSpec)
+    table = {}
+    for row in _table_rows(spec.table):
+        key = tuple(row[theirs] for _, theirs in spec.on)
+        if None not in key:
+            table[key_of(key)] = row
+    made = []
+    for event in events:
+        key = tuple(event.row[ours] for ours, _ in spec.on)
+        found = None if None in key else table.get(key_of(key))
+        if found is not None or spec.left:
+            taken = {name: None if found is None else found[theirs] for name, theirs in spec.columns}
+            made.append(_with(event, _row({**event.row, **taken}, node.schema)))
+    return made
+
+
+def union(streams: list[list[Event]], schema: Schema) -> list[Event]:
+    """The events of all streams; of two that stand in the same place, that of the earlier stream first."""
+    return [
+        _with(event, _row(event.row, schema), sub=event.sub * len(streams) + index)
+        for index, stream in enumerate(streams)
+        for event in stream
+    ]
+
+
+_STATELESS: dict[type, Callable[[Node, list[Event], Schema], list[Event]]] = {
+    FilterSpec: _filter,
+    SelectSpec: _select,
+    ExplodeSpec: _explode,
+    FlatMapSpec: _flat_map,
+    BatchSpec: _batch,
+    LookupSpec: _lookup,
+}
+
+
+# -- operators that depend on time: they get no late events ----------------------------------------
+
+
+def _window_aggregate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec, schema = _spec(node, WindowAggregateSpec), schemas[0]
+    needs_order = any(one.kind.needs_order for _, one in spec.aggregates)
+    made = []
+    for group in _groups(streams[0], spec.keys):
+        for start, end in windows_over([event.time for event in group], spec.window):
+            members = [event for event in group if start <= event.time < end]
+            members = _ordered(members) if needs_order else members
+            keys = {name: members[0].row[name] for name in spec.keys}
+            results = {name: _aggregate(one, members, schema) for name, one in spec.aggregates}
+            row = _row({**keys, "window_start": start, "window_end": end, **results}, node.schema)
+            made.append(Event(end - 1, _hash_of(keys, schema), 0, False, row))
+    return made
+
+
+def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, WindowTopSpec)
+    made = []
+    for group in _groups(streams[0], spec.keys):
+        for start, end in windows_over([event.time for event in group], spec.window):
+            members = _ordered([event for event in group if start <= event.time < end])
+            valued = [(evaluate(spec.by, event.row, schemas[0]), event) for event in members]
+            ranked = [pair for pair in valued if pair[0] is not None]
+            # sorting is stable, also when reversed, so that ties stay in event order
+            ranked.sort(key=lambda pair: rank_of(pair[0]), reverse=spec.descending)
+            ranked += [pair for pair in valued if pair[0] is None]
+            for rank, (_, event) in enumerate(ranked[: spec.k], 1):
+                row = {"window_start": start, "window_end": end, "rank": rank, **event.row}
+                made.append(Event(end - 1, event.order, event.sub, False, _row(row, node.schema)))
+    return made
+
+
+def _window_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, WindowJoinSpec)
+    made = []
+    for left, right in _pairs(streams, spec.on):
+        shared = set(windows_over([left.time], spec.window)) & set(windows_over([right.time], spec.window))
+        for start, end in sorted(shared):
+            bounds = {"window_start": start, "window_end": end}
+            made.append(_paired(node, spec.columns, left, right, end - 1, bounds))
+    return made
+
+
+def _interval_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, IntervalJoinSpec)
+    return [
+        _paired(node, spec.columns, left, right, max(left.time, right.time), {})
+        for left, right in _pairs(streams, spec.on)
+        if spec.lower_us <= right.time - left.time <= spec.upper_us
+    ]
+
+
+def _co_group(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, CoGroupSpec)
+    sides: dict[tuple[Any, ...], tuple[list[Event], list[Event]]] = defaultdict(lambda: ([], []))
+    for side, stream in enumerate(streams):
+        for event in stream:
+            sides[key_of(event.row[pair[side]] for pair in spec.on)][side].append(event)
+    made = []
+    for both in sides.values():
+        for start, end in windows_over([event.time for side in both for event in side], spec.window):
+            left, right = (_ordered([event for event in side if start <= event.time < end]) for side in both)
+            one, side = (left[0], 0) if left else (right[0], 1)
+            key = tuple(one.row[pair[side]] for pair in spec.on)
+            typed = [(value, schemas[0][ours].dtype) for value, (ours, _) in zip(key, spec.on, strict=True)]
+            group = Group(key, start, end, [dict(e.row) for e in left], [dict(e.row) for e in right])
+            for index, row in enumerate(spec.function(group)):
+                made.append(Event(end - 1, xxhash64(typed), index, False, _row(row, node.schema)))
+    return made
+
+
+def _deduplicate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, DeduplicateSpec)
+    kept = []
+    for group in _groups(streams[0], spec.keys):
+        last: int | None = None
+        for event in _ordered(group):
+            if last is None or (spec.within_us is not None and event.time - last >= spec.within_us):
+                last = event.time
+                kept.append(event)
+    return kept
+
+
+def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec, schema = _spec(node, ProcessSpec), schemas[0]
+    made = []
+    for group in _groups(streams[0], spec.keys):
+        keys = {name: group[0].row[name] for name in spec.keys}
+        state = {one.name: None if one.nullable else _ZEROS[one.dtype] for one in spec.state}
+        timers: set[int] = set()
+        context = Context(tuple(keys.values()), state, timers)
+        handled: list[int] = []  # times of what was handled, ascending
+        fired_at: list[int] = []  # times at which timers fired
+
+        def fire_timers(
+            until: int | None,
+            context: Context = context,
+            keys: Row = keys,
+            timers: set[int] = timers,
+            handled: list[int] = handled,
+            fired_at: list[int] = fired_at,
+        ) -> None:
+            fired = 0
+            while timers and (until is None or min(timers) <= until):
+                fired += 1
+                assert fired <= _TIMERS, "timers set timers without end"
+                time = min(timers)
+                timers.remove(time)
+                context.time = max([time, *handled[-1:]])
+                handled.append(context.time)
+                before = fired_at.count(context.time)
+                fired_at.append(context.time)
+                for index, row in enumerate(spec.function.on_timer(time, context)):
+                    order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + index)
+                    made.append(Event(context.time, order, sub, False, _row(row, node.schema)))
+
+        for event in _ordered(group):
+            fire_timers(event.time)
+            context.time = event.time
+            handled.append(event.time)
+            for index, row in enumerate(spec.function.on_event(dict(event.row), context)):
+                made.append(_with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index)))
+        fire_timers(None)
+    return made
+
+
+_TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]]] = {
+    WindowAggregateSpec: _window_aggregate,
+    WindowTopSpec: _window_top,
+    WindowJoinSpec: _window_join,
+    IntervalJoinSpec: _interval_join,
+    CoGroupSpec: _co_group,
+    DeduplicateSpec: _deduplicate,
+    ProcessSpec: _process,
+}
+
+
+# -- what they are made of -------------------------------------------------------------------------
+
+
+def _spec(node: Node, kind: type[Any]) -> Any:
+    assert isinstance(node.spec, kind)
+    return node.spec
+
+
+def _with(event: Event, row: Row, sub: int | None = None) -> Event:
+    return Event(event.time, event.order, event.sub if sub is None else sub, event.late, row)
+
+
+def _project(columns: NamedExprs, row: Row, schema: Schema, result: Schema) -> Row:
+    return _row({name: evaluate(expr, row, schema) for name, expr in columns}, result)
+
+
+def _groups(events: list[Event], keys: Iterable[str]) -> list[list[Event]]:
+    names = tuple(keys)
+    groups: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
+    for event in events:
+        groups[key_of(event.row[name] for name in names)].append(event)
+    return list(groups.values())
+
+
+def _pairs(streams: list[list[Event]], on: tuple[tuple[str, str], ...]) -> list[tuple[Event, Event]]:
+    matching: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
+    for event in streams[1]:
+        matching[key_of(event.row[theirs] for _, theirs in on)].append(event)
+    pairs = []
+    for event in streams[0]:
+        key = key_of(event.row[ours] for ours, _ in on)
+        if None not in key:  # null matches nothing, not even null
+            pairs += [(event, other) for other in matching[key]]
+    return pairs
+
+
+def _paired(
+    node: Node, columns: tuple[tuple[str, int, str], ...], left: Event, right: Event, time: int, bounds: Row
+) -> Event:
+    order = xxhash64((value, DataType.INT64) for value in (left.order, left.sub, right.order, right.sub))
+    row = {name: (left, right)[side].row[theirs] for name, side, theirs in columns}
+    return Event(time, order, 0, False, _row({**bounds, **row}, node.schema))
+
+
+def _ordered(events: list[Event]) -> list[Event]:
+    ordered = sorted(events, key=lambda event: event.place)
+    for one, other in pairwise(ordered):
+        if one.place == other.place and repr(one.row) != repr(other.row):
+            raise AmbiguousOrderError(f"two events at {one.place}: {one.row} and {other.row}")
+    return ordered
+
+
+def _aggregate(what: Aggregate, members: list[Event], schema: Schema) -> Any:
+    if what.expr is None:
+        return len(members)
+    expr: Expr = what.expr
+    dtype = Aggregate(what.kind, expr, what.parameter).result_type(schema).dtype
+    return aggregate(what, [evaluate(expr, event.row, schema) for event in members], dtype)
+
+
+def _hash_of(keys: Row, schema: Schema) -> int:
+    return xxhash64((value, schema[name].dtype) for name, value in keys.items())
+
+
+_ZEROS: dict[DataType, Any] = {
+    DataType.BOOL: False,
+    DataType.INT32: 0,
+    DataType.INT64: 0,
+    DataType.FLOAT32: 0.0,
+    DataType.FLOAT64: 0.0,
+    DataType.TIMESTAMP: 0,
+    DataType.STRING: "",
+}
+
+
+def _row(values: Mapping[str, Any], schema: Schema) -> Row:
+    """The columns of ``schema`` in order, each as the Python type of its column."""
+    return {one.name: _fitted(values.get(one.name), one.dtype) for one in schema}
+
+
+def _fitted(value: Any, dtype: DataType) -> Any:
+    if value is None or dtype is DataType.STRING:
+        return value
+    if dtype is DataType.BOOL:
+        return bool(value)
+    if dtype is DataType.FLOAT32:
+        with np.errstate(over="ignore"):
+            return float(np.float32(value))
+    return float(value) if dtype is DataType.FLOAT64 else int(value)
+
+
+def _table_rows(table: pa.Table) -> list[Row]:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, datetime):
+            aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return (aware - epoch) // timedelta(microseconds=1)
+        return value
+
+    return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]

@@ -1,0 +1,183 @@
+"""Aggregates, windows, keys and hashes of the reference interpreter: plain Python over complete lists."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import xxhash
+
+from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.types import DataType
+from penstock.query.windows import Session, Sliding, Window
+
+Value = bool | int | float | str | None
+
+
+# -- keys: NaN is one key, -0.0 is 0.0, null is a key of its own -----------------------------------
+
+
+class _NaN:
+    def __repr__(self) -> str:
+        return "NaN"
+
+
+NAN = _NaN()
+
+
+def is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def key_of(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values as a key that Python's ``==`` and ``hash`` treat as the contract asks."""
+    return tuple(map(_key_part, values))
+
+
+def _key_part(value: Any) -> Any:
+    if isinstance(value, float):
+        return NAN if math.isnan(value) else value + 0.0  # −0.0 + 0.0 is 0.0
+    return value
+
+
+def rank_of(value: Any) -> tuple[bool, Any]:
+    """A sort key with NaN above every number."""
+    return (True, 0.0) if is_nan(value) else (False, value)
+
+
+def wrapped(value: int, bits: int = 64) -> int:
+    """Two's complement at that width."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+# -- Spark's xxhash64 ------------------------------------------------------------------------------
+
+
+def xxhash64(values: Iterable[tuple[Value, DataType]]) -> int:
+    """The chained hash of typed values from seed 42, as a signed number; nulls leave the seed as it is."""
+    seed = 42
+    for value, dtype in values:
+        if value is not None:
+            seed = xxhash.xxh64_intdigest(_bytes_of(value, dtype), seed)
+    return wrapped(seed)
+
+
+def _bytes_of(value: Any, dtype: DataType) -> bytes:
+    if dtype is DataType.STRING:
+        return str(value).encode()
+    if dtype in (DataType.BOOL, DataType.INT32):
+        return struct.pack("<i", int(value))
+    if dtype in (DataType.INT64, DataType.TIMESTAMP):
+        return struct.pack("<q", value)
+    if dtype is DataType.FLOAT32:
+        return struct.pack("<I", 0x7FC00000) if is_nan(value) else struct.pack("<f", value + 0.0)
+    return struct.pack("<Q", 0x7FF8000000000000) if is_nan(value) else struct.pack("<d", value + 0.0)
+
+
+# -- windows ---------------------------------------------------------------------------------------
+
+
+def windows_over(times: Sequence[int], window: Window) -> list[tuple[int, int]]:
+    """All windows [start, end) that hold at least one of ``times``, in order."""
+    if isinstance(window, Session):
+        return _sessions(sorted(times), window.gap_us)
+    return sorted({one for time in times for one in _windows_of(time, window)})
+
+
+def _windows_of(time: int, window: Sliding) -> list[tuple[int, int]]:
+    last = time // window.slide_us  # floors, for negative times too
+    found = []
+    while last * window.slide_us + window.size_us > time:
+        found.append((last * window.slide_us, last * window.slide_us + window.size_us))
+        last -= 1
+    return found
+
+
+def _sessions(times: list[int], gap_us: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for time in times:
+        if found and time < found[-1][1]:
+            found[-1] = (found[-1][0], time + gap_us)
+        else:
+            found.append((time, time + gap_us))
+    return found
+
+
+# -- aggregates ------------------------------------------------------------------------------------
+
+
+def aggregate(what: Aggregate, values: list[Any], dtype: DataType) -> Value:
+    """The aggregate of ``values`` (of type ``dtype``, in event order, nulls included)."""
+    present = [value for value in values if value is not None]
+    kind = what.kind
+    if kind is AggregateKind.COUNT:
+        return len(present)
+    if kind is AggregateKind.COUNT_DISTINCT:
+        return len({key_of([value]) for value in present})
+    if not present:
+        return None
+    if kind is AggregateKind.FIRST:
+        return _value(present[0])
+    if kind is AggregateKind.LAST:
+        return _value(present[-1])
+    if kind is AggregateKind.MIN:
+        return _value(min(present, key=rank_of))
+    if kind is AggregateKind.MAX:
+        return _value(max(present, key=rank_of))
+    if kind is AggregateKind.SUM:
+        return wrapped(sum(present)) if dtype.is_integer else _total(present)
+    if kind is AggregateKind.AVG:
+        return _mean(present)
+    if kind is AggregateKind.VARIANCE:
+        return _variance(present)
+    assert kind is AggregateKind.QUANTILE
+    assert what.parameter is not None
+    return _quantile(present, what.parameter)
+
+
+def _value(value: Any) -> Value:
+    result: Value = value
+    return result
+
+
+def _total(values: list[Any]) -> float:
+    if not all(math.isfinite(value) for value in values):
+        return sum(float(value) for value in values)  # inf and NaN propagate as IEEE has it
+    return _as_float(sum(map(Fraction, values), Fraction()))
+
+
+def _mean(values: list[Any]) -> float:
+    if not all(math.isfinite(value) for value in values):
+        return _total(values)
+    return _as_float(sum(map(Fraction, values), Fraction()) / len(values))
+
+
+def _variance(values: list[Any]) -> float | None:
+    if len(values) < 2:
+        return None
+    if not all(math.isfinite(value) for value in values):
+        return math.nan
+    exact = [Fraction(value) for value in values]
+    mean = sum(exact, Fraction()) / len(exact)
+    return _as_float(sum(((value - mean) ** 2 for value in exact), Fraction()) / (len(exact) - 1))
+
+
+def _quantile(values: list[Any], q: float) -> float:
+    ranked = sorted((float(value) for value in values), key=rank_of)
+    position = q * (len(ranked) - 1)
+    below = math.floor(position)
+    share = position - below
+    if share == 0.0:
+        return ranked[below]
+    return ranked[below] + (ranked[below + 1] - ranked[below]) * share
+
+
+def _as_float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
