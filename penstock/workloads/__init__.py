@@ -1,0 +1,1 @@
+"""Workloads: the benchmarks' data and queries, reproducible by seed."""

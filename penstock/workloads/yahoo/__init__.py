@@ -1,0 +1,1 @@
+"""The Yahoo streaming benchmark: advertisement views counted per campaign and ten seconds."""
