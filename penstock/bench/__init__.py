@@ -1,0 +1,1 @@
+"""Benchmarks: a workload and its baselines in one run, as figures, ratios and plots."""

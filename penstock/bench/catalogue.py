@@ -1,0 +1,31 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from penstock.bench.report import Options, Report
+from penstock.query.errors import PenstockError
+
+#: name → (module, what it shows)
+BENCHMARKS: dict[str, tuple[str, str]] = {
+    "yahoo": ("penstock.bench.yahoo", "the Yahoo benchmark against a hand-fused loop on the same columns"),
+    "memory": (
+        "penstock.bench.memory",
+        "a source ten times faster than its sink: bounded memory, nothing lost",
+    ),
+    "blocks": (
+        "penstock.bench.blocks",
+        "throughput and latency over block and chunk size (enjima figure 10)",
+    ),
+    "start": ("penstock.bench.start", "how long 150 queries take to start, cold and warm"),
+}
+
+
+def benchmark_named(name: str) -> Callable[[Options], Report]:
+    """The benchmark's run function; its module is loaded only now."""
+    if name not in BENCHMARKS:
+        raise PenstockError(f"unknown benchmark: '{name}'; benchmarks are {', '.join(sorted(BENCHMARKS))}")
+    run: Callable[[Options], Report] = importlib.import_module(BENCHMARKS[name][0]).run
+    return run
