@@ -1,0 +1,1 @@
+"""The pipeline on Spark: sources, lowering, tasks, commit, sinks. Spark is imported here and nowhere else."""

@@ -1,0 +1,137 @@
+"""The Spark session that Penstock runs in: settings that pay, and clear words when Java is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.query.errors import PenstockError
+
+OLDEST_JAVA = 17
+_ATTEMPTS = 4
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_STACK = "-Xss4m"  # foreachBatch overflows the default stack: regular expressions in the stream thread
+
+
+class SparkError(PenstockError):
+    """Spark cannot be used. Says what happened, the detail, and a hint that would help."""
+
+    def __init__(self, what: str, *, detail: str, hint: str) -> None:
+        self.what, self.detail, self.hint = what, detail, hint
+        super().__init__(f"{what}: {detail}; {hint}")
+
+
+def spark_session(
+    master: str = "local[*]", app_name: str = "penstock", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The running session, or a new one on ``master``; ``settings`` go before Penstock's own.
+
+    A session that runs already keeps its master, its JVM and what is fixed at the start; its SQL settings
+    become ours. Starting a JVM takes some seconds.
+    """
+    if SparkSession.getActiveSession() is None:
+        check_java()
+    builder = SparkSession.builder.master(retrying(master)).appName(app_name)
+    chosen = session_settings(master, settings)
+    os.environ.setdefault("PYSPARK_PYTHON", chosen["spark.pyspark.python"])  # PySpark itself reads only this
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def session_settings(master: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """All settings of a session on ``master``. Java options given are added to ours."""
+    chosen = {
+        # otherwise workers take another python3 and miss our packages
+        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.buffer.size": str(1 << 20),  # bytes: Spark takes no unit here
+        "spark.driver.extraJavaOptions": f'{_STACK} "-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"',
+        "spark.executor.extraJavaOptions": _STACK,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # what lowered expressions rely on
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    cores = local_cores(master)
+    if cores is not None:
+        chosen |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(cores),
+            # a third of the time for offset and commit logs; on local paths renaming is atomic
+            "spark.sql.streaming.checkpointFileManagerClass": (
+                "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+            ),
+        }
+    for name, value in (settings or {}).items():
+        chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
+    return chosen
+
+
+def retrying(master: str) -> str:
+    """A local master that tries a failed task again, as clusters do; any other as it is.
+
+    >>> retrying("local[*]"), retrying("local"), retrying("local[2,1]"), retrying("spark://host:7077")
+    ('local[*,4]', 'local[1,4]', 'local[2,1]', 'spark://host:7077')
+    """
+    if master == "local":
+        return f"local[1,{_ATTEMPTS}]"
+    return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{_ATTEMPTS}]", master)
+
+
+def local_cores(master: str) -> int | None:
+    """How many tasks a local master runs at once; None for a cluster.
+
+    >>> local_cores("local[3]"), local_cores("local"), local_cores("spark://host:7077")
+    (3, 1, None)
+    """
+    if master == "local":
+        return 1
+    found = re.match(r"local\[(\*|\d+)(?:,\s*\d+)?\]$", master)
+    if found is None:
+        return None
+    return len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1])
+
+
+def check_java() -> None:
+    """Raises ``SparkError`` unless Spark would start a Java that is new enough."""
+    home = os.environ.get("JAVA_HOME")
+    hint = f"install Java {OLDEST_JAVA} or newer, and set JAVA_HOME to its folder"
+    if home:  # Spark then looks nowhere else
+        java = Path(home, "bin", "java")
+        if not os.access(java, os.X_OK):
+            raise SparkError(
+                "no Java found", detail=f"JAVA_HOME is '{home}', which has no bin/java", hint=hint
+            )
+    else:
+        on_path = shutil.which("java")
+        if on_path is None:
+            raise SparkError(
+                "no Java found", detail="JAVA_HOME is not set and no 'java' is on the PATH", hint=hint
+            )
+        java = Path(on_path)
+    version = java_version(java)
+    if version is not None and version < OLDEST_JAVA:
+        raise SparkError("Java is too old for Spark", detail=f"'{java}' is version {version}", hint=hint)
+
+
+def java_version(java: Path) -> int | None:
+    """The main version of a Java program, None if it does not say."""
+    release = java.resolve().parent.parent / "release"  # faster than to start it
+    try:
+        text = release.read_text()
+    except OSError:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        text = done.stderr
+    found = re.search(r'(?:JAVA_VERSION=| version )"(?:1\.)?(\d+)', text)
+    return int(found[1]) if found else None
