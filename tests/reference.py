@@ -247,7 +247,8 @@ def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
             ranked += [pair for pair in valued if pair[0] is None]
             for rank, (_, event) in enumerate(ranked[: spec.k], 1):
                 row = {"window_start": start, "window_end": end, "rank": rank, **event.row}
-                made.append(Event(end - 1, event.order, event.sub, False, _row(row, node.schema)))
+                order = xxhash64((value, DataType.INT64) for value in (event.time, event.order, event.sub))
+                made.append(Event(end - 1, order, 0, False, _row(row, node.schema)))
     return made
 
 
@@ -332,7 +333,7 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
                 before = fired_at.count(context.time)
                 fired_at.append(context.time)
                 for index, row in enumerate(spec.function.on_timer(time, context)):
-                    order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + index)
+                    order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + 2 * index + 1)
                     made.append(Event(context.time, order, sub, False, _row(row, node.schema)))
 
         for event in _ordered(group):
@@ -340,7 +341,7 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
             context.time = event.time
             handled.append(event.time)
             for index, row in enumerate(spec.function.on_event(dict(event.row), context)):
-                made.append(_with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index)))
+                made.append(_with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + 2 * index)))
         fire_timers(None)
     return made
 
@@ -395,7 +396,7 @@ def _pairs(streams: list[list[Event]], on: tuple[tuple[str, str], ...]) -> list[
 def _paired(
     node: Node, columns: tuple[tuple[str, int, str], ...], left: Event, right: Event, time: int, bounds: Row
 ) -> Event:
-    order = xxhash64((value, DataType.INT64) for value in (left.order, left.sub, right.order, right.sub))
+    order = xxhash64((value, DataType.INT64) for value in (*left.place, *right.place))
     row = {name: (left, right)[side].row[theirs] for name, side, theirs in columns}
     return Event(time, order, 0, False, _row({**bounds, **row}, node.schema))
 

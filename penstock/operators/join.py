@@ -224,15 +224,15 @@ class Join(Operator):
         if TIME in target_of:
             target_of[TIME][:] = self.pair_times(left, right, windows)
         if self._order is not None:
-            places = [self._place_column(side, name) for side in (0, 1) for name in (ORDER, SUB)]
-            self._order(*places, left, right, count, target_of[ORDER])
+            self._order(*self._places(0), *self._places(1), left, right, count, target_of[ORDER])
         for name in (SUB, LATE):
             if name in target_of:
                 target_of[name][:] = 0
 
-    def _place_column(self, index: int, name: str) -> Ints:
+    def _places(self, index: int) -> tuple[Ints, Ints, Ints]:
         side = self.sides[index]
-        return side.store.arrays[side.layout.data(name)] if name in side.layout else _NO_SUBS
+        arrays, layout = side.store.arrays, side.layout
+        return side.times, arrays[layout.data(ORDER)], arrays[layout.data(SUB)] if SUB in layout else _NO_SUBS
 
 
 @dataclass

@@ -151,8 +151,10 @@ def match(
 
 @njit(error_model="numpy")
 def order(
+    left_time: Ints,
     left_order: Ints,
     left_sub: Ints,
+    right_time: Ints,
     right_order: Ints,
     right_sub: Ints,
     left: Ints,
@@ -162,12 +164,22 @@ def order(
 ) -> None:
     """The ``$order`` of pairs: a hash of both events' places. Without ``$sub`` that array is empty."""
     for index in range(count):
-        row, other = left[index], right[index]
-        hashed = hash_i64(left_order[row], SEED)
-        hashed = hash_i64(left_sub[row] if len(left_sub) else np.int64(0), hashed)
-        hashed = hash_i64(right_order[other], hashed)
-        hashed = hash_i64(right_sub[other] if len(right_sub) else np.int64(0), hashed)
-        result[index] = np.int64(hashed)
+        hashed = hash_place(left_time, left_order, left_sub, left[index], SEED)
+        result[index] = np.int64(hash_place(right_time, right_order, right_sub, right[index], hashed))
+
+
+@njit(error_model="numpy")
+def place(times: Ints, orders: Ints, subs: Ints, rows: Ints, count: int, result: Ints) -> None:
+    """The ``$order`` of rows made from single events: a hash of each event's place."""
+    for index in range(count):
+        result[index] = np.int64(hash_place(times, orders, subs, rows[index], SEED))
+
+
+@njit(error_model="numpy")
+def hash_place(times: Ints, orders: Ints, subs: Ints, row: int, seed: Any) -> Any:
+    """xxhash64 of (event time, ``$order``, ``$sub``): no two events of a stream have the same three."""
+    hashed = hash_i64(orders[row], hash_i64(times[row], seed))
+    return hash_i64(subs[row] if len(subs) else np.int64(0), hashed)
 
 
 INTS_TYPE = types.Array(types.int64, 1, "C")
@@ -190,4 +202,9 @@ def match_kernel() -> Any:
 
 def order_kernel() -> Any:
     """``order``, compiled."""
-    return compiled("order", types.none, *[INTS_TYPE] * 6, INT_TYPE, INTS_TYPE)
+    return compiled("order", types.none, *[INTS_TYPE] * 8, INT_TYPE, INTS_TYPE)
+
+
+def place_kernel() -> Any:
+    """``place``, compiled."""
+    return compiled("place", types.none, *[INTS_TYPE] * 4, INT_TYPE, INTS_TYPE)

@@ -32,6 +32,8 @@ from penstock.query.types import Field, Schema
 _STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, UnionSpec, LookupSpec)
 #: Out of these, several events can come that differ in nothing but ``$sub``.
 _MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, CoGroupSpec, UnionSpec)
+#: Their rows are told apart by ``$order`` alone.
+_HASHED_ORDER = (WindowAggregateSpec, WindowTopSpec, WindowJoinSpec, IntervalJoinSpec)
 _ORDER = frozenset((ORDER, SUB))
 
 
@@ -99,7 +101,7 @@ def _available(graph: Graph) -> dict[tuple[str, Port], frozenset[str]]:
         if isinstance(spec, SourceSpec):
             if not spec.source.ordered:
                 system.add(LATE)
-        elif not isinstance(spec, WindowAggregateSpec | WindowJoinSpec | IntervalJoinSpec) and (
+        elif not isinstance(spec, _HASHED_ORDER) and (
             isinstance(spec, _MULTIPLYING) or any(SUB in names for names in above)
         ):
             system.add(SUB)

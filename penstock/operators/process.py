@@ -45,7 +45,8 @@ _EMITTED_AT_ONCE = 4096  # rows collected as Python values before they become co
 class Process(Operator):
     """Holds events until the watermark passes them, then calls the function per event and per timer.
 
-    Events and timers of all keys are merged by their times, a timer before the events of its time.
+    Events and timers of all keys are merged by their times, a timer before the events of its time. Rows from
+    events have an even ``$sub`` and rows from timers an odd one: both may stand at the hash of a key.
     """
 
     def __init__(self, build: Build) -> None:
@@ -112,7 +113,7 @@ class Process(Operator):
             key.fired = 0
             for number, row in enumerate(self._on_event.rows(event, event, context)):
                 self._switch_to(self._from_events)
-                self._from_events.add(row, event, time, order, sub_of(sub, number))
+                self._from_events.add(row, event, time, order, sub_of(sub, 2 * number))
             self._state.check(context, self._on_event, event)
         self._emit(self._from_events)
 
@@ -134,7 +135,7 @@ class Process(Operator):
             tie = key.next_tie()
             for number, row in enumerate(self._on_timer.rows(subject, time, context)):
                 self._switch_to(self._from_timers)
-                self._from_timers.add(row, subject, context.time, key.hash, sub_of(tie, number))
+                self._from_timers.add(row, subject, context.time, key.hash, sub_of(tie, 2 * number + 1))
             self._state.check(context, self._on_timer, subject)
 
     def _new_key(self, values: tuple[Any, ...]) -> Key:

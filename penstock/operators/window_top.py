@@ -13,6 +13,7 @@ from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.operators.aggregation import WindowMerge
 from penstock.operators.base import Build, Operator
 from penstock.operators.best_ranks import WORST, BestRanks
+from penstock.operators.join_kernels import place_kernel
 from penstock.operators.panes import Panes, ranges
 from penstock.operators.top_kernel import candidate_kernel
 from penstock.operators.window_rows import KeyHash
@@ -137,6 +138,8 @@ class WindowTop(Operator):
             TIME: starts + (self._panes.window.size_us - 1),
         }
         store, chosen = self._store, rows[order][best]
+        if ORDER in self._output:
+            made[ORDER] = self._places(chosen)
         columns: list[NDArray[Any]] = []
         for field in self._output.fields:
             if field.name in made:
@@ -146,9 +149,14 @@ class WindowTop(Operator):
                 nulls = store.layout.nulls(field.name)
                 if nulls is not None:
                     columns.append(store.columns[nulls][chosen])
-            else:  # a ``$sub`` that the input does not carry
-                columns.append(np.zeros(len(chosen), field.dtype.numpy))
         self.emit(tuple(columns), len(chosen))
+
+    def _places(self, chosen: Ints) -> Ints:
+        """A hash of each event's own place: an event can come twice, through two windows before this step."""
+        store, hashed = self._store, np.empty(len(chosen), np.int64)
+        subs = store.column(SUB) if SUB in store.layout else np.zeros(0, np.int64)
+        place_kernel()(store.column(self._time), store.column(ORDER), subs, chosen, len(chosen), hashed)
+        return hashed
 
     def _ranked(self, owners: Ints, rows: Ints) -> tuple[NDArray[np.intp], Ints, Ints]:
         """``rows`` ordered within their owners, the owners in that order, and each one's rank from 0."""

@@ -47,7 +47,8 @@ def test_a_pair_has_the_time_of_its_later_event_and_an_order_of_both() -> None:
     harness = join(-5, 5)
     harness.feed([{"t": 10, "k": "x", "a": 1, "$order": 3}])
     harness.feed([{"t": 8, "k": "x", "b": None, "$order": 4}, {"t": 12, "k": "x", "b": 2, "$order": 5}], 1)
-    orders = [xxhash64((place, DataType.INT64) for place in (3, 0, order, 0)) for order in (4, 5)]
+    pairs = [(10, 3, 0, 8, 4, 0), (10, 3, 0, 12, 5, 0)]
+    orders = [xxhash64((place, DataType.INT64) for place in pair) for pair in pairs]
     assert harness.rows() == [
         {"t": 8, "a": 1, "b": None, TIME: 10, ORDER: orders[0]},
         {"t": 12, "a": 1, "b": 2, TIME: 12, ORDER: orders[1]},

@@ -92,7 +92,7 @@ def test_rows_of_an_event_take_its_place_and_rows_of_a_timer_that_of_the_key() -
     harness.end()
     timer_order = xxhash64([(5, DataType.INT32)])
     places = [(row[TIME], row[ORDER], row[SUB]) for row in harness.rows()]
-    assert places == [(3, 11, 2 << 20), (7, timer_order, 0)]
+    assert places == [(3, 11, 2 << 20), (7, timer_order, 1)]
 
 
 def test_a_timer_fires_before_events_of_its_time_and_once_the_watermark_reaches_it() -> None:
@@ -308,7 +308,7 @@ def naive(rows: list[Row]) -> list[tuple[Any, ...]]:
                 reached = context.time = max(time, reached)  # noqa: B023
                 order = xxhash64([(key, DataType.INT32)])  # noqa: B023
                 made.extend(
-                    (reached, order, (ties[reached] << 20) + index, row["k"], row["text"])  # noqa: B023
+                    (reached, order, (ties[reached] << 20) + 2 * index + 1, row["k"], row["text"])  # noqa: B023
                     for index, row in enumerate(function.on_timer(time, context))  # noqa: B023
                 )
                 ties[reached] += 1  # noqa: B023

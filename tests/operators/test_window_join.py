@@ -43,7 +43,7 @@ def expected(left: list[Row], right: list[Row], size: int, slide: int) -> list[R
         for other in right:
             if one["k"] is None or one["k"] != other["k"] or one.get("$late"):
                 continue
-            places = (one["$order"], one.get("$sub", 0), other["$order"], 0)
+            places = (one["t"], one["$order"], one.get("$sub", 0), other["t"], other["$order"], 0)
             order = xxhash64((place, DataType.INT64) for place in places)
             for number in set(windows(one["t"])) & set(windows(other["t"])):
                 start = number * slide
