@@ -132,6 +132,10 @@ class Partitions(NodeSource):
     def ordered(self) -> bool:
         return self._ordered
 
+    @property
+    def partitions(self) -> int:
+        return len(self._partitions)
+
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
         readers = []
         for number, rows in enumerate(self._partitions):

@@ -170,3 +170,19 @@ def test_an_unknown_policy_is_refused_before_anything_starts() -> None:
     app.sink("out", app.source("numbers", numbers(), event_time="ts"), ps.sinks.Discard())
     with pytest.raises(PenstockError, match="unknown policy: 'fastest'"):
         Execution(app.graph(), Node(policy="fastest"))
+
+
+def test_partitions_of_a_source_are_read_side_by_side_and_count_as_one_operator() -> None:
+    rows = [{"ts": i * 1_000, "x": i} for i in range(900)]
+    app, sink = ps.App("a"), ps.sinks.Memory()
+    source = ps.sources.Rows(rows, SCHEMA, partitions=3, ordered=True)
+    stream = app.source("rows", source, event_time="ts")
+    app.sink("windows", stream.window(tumbling("300ms")).agg(n=count(), first=ps.first("x")), sink)
+    execution = Execution(app.graph(), small(workers=2))
+    execution.start()
+    assert execution.wait(30)
+    metrics = execution.finish().metrics
+    assert [operator.kind for operator in metrics.operators] == ["source", "window", "sink"]
+    assert metrics["rows"].processed == metrics.read == 900
+    found = sorted((row["window_start"], row["n"], row["first"]) for row in sink.rows())
+    assert found == [(0, 300, 0), (300_000, 300, 300), (600_000, 300, 600)]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from penstock.engine.sources.generator import STRIPE, Stripes
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
 from penstock.sources import Generator
@@ -85,3 +86,26 @@ def test_an_index_outside_the_vocabulary_is_an_error_that_names_the_column() -> 
     drain.reader.available(0)
     with pytest.raises(RunError, match="column 'lane' got 2, its vocabulary has 2"):
         drain.read(10)
+
+
+@pytest.mark.parametrize("limit", [0, 1, STRIPE, STRIPE + 1, 3 * STRIPE - 5, 7 * STRIPE])
+@pytest.mark.parametrize("partitions", [1, 2, 3])
+def test_partitions_share_all_events_among_them(limit: int, partitions: int) -> None:
+    parts = [Stripes(number, partitions) for number in range(partitions)]
+    assert sum(part.count_below(limit) for part in parts) == limit
+    looked_at = [
+        (part, offset)
+        for part in parts
+        for offset in {0, 1, STRIPE - 1, STRIPE, part.count_below(limit) - 1}
+        if 0 <= offset < part.count_below(limit)
+    ]
+    places = {part.place(offset)[0] for part, offset in looked_at}
+    assert len(places) == len(looked_at)
+    assert all(place < limit for place in places)
+
+
+def test_a_generator_says_how_many_partitions_it_has_and_refuses_none() -> None:
+    source = Generator(fill, SCHEMA, limit=3 * STRIPE, vocabulary={"lane": LANES}, partitions=2)
+    assert source.partitions == 2
+    with pytest.raises(QueryError, match="partitions must be positive"):
+        Generator(fill, SCHEMA, vocabulary={"lane": LANES}, partitions=0)
