@@ -15,6 +15,7 @@ from penstock.engine.sinks.memory import Memory
 from penstock.engine.sources.generator import Generator
 from penstock.engine.summary import Summary
 from penstock.kernels.timing import KernelTimer
+from penstock.metrics.operators import cost_of_measuring_ns
 from penstock.query.errors import PenstockError
 from penstock.query.types import Schema
 from penstock.workloads.yahoo.data import FIELDS, YahooSettings
@@ -71,6 +72,7 @@ def run(options: Options) -> Report:
             "latency_markers": latency.count,
             "half_load_events_per_s": half,
             "share_outside_kernels": outside,
+            "measuring_share": _measuring_ns(paced) / (paced.metrics.elapsed_s * 1e9 * WORKERS),
             "decision_share": paced.metrics.decision_ns / (paced.metrics.elapsed_s * 1e9 * WORKERS),
         },
         ratios={
@@ -142,6 +144,11 @@ class _TimedReplay:
     def __init__(self, replay: YahooReplay, timer: KernelTimer) -> None:
         self.events = replay.events
         self.fill = timer.timed(replay.fill)
+
+
+def _measuring_ns(summary: Summary) -> float:
+    """What counting and timing the turns of a run has cost."""
+    return cost_of_measuring_ns() * sum(operator.turns for operator in summary.metrics.operators)
 
 
 def _sizes(node: Node) -> dict[str, Any]:
