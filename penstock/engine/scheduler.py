@@ -9,8 +9,8 @@ from threading import Condition, Lock
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.policy import Policy, Snapshot, Turn
 
-#: What it costs when one thread takes the interpreter lock from another. Turns shorter than this gain nothing
-#: from a second worker and hinder the first.
+#: What it costs when one thread takes the interpreter lock from another, estimated from runs with one and two
+#: workers on a virtual machine. Turns shorter than this gain nothing from a second worker.
 _HAND_OVER_NS = 50_000
 _ALONE_EPOCHS = 5  # how much longer the others sleep while one worker is better off alone
 
