@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import penstock.sinks as sinks
     import penstock.sources as sources
     from penstock.engine.node import Node
+    from penstock.spark.runtime import Spark
 
 __version__ = "0.1.0"
 
@@ -79,10 +80,15 @@ min = min_
 max = max_
 
 # Loaded when first asked for: importing the package, also with a star, must not load a compiler.
-_LAZY = {"Node": "penstock.engine.node", "sinks": "penstock.sinks", "sources": "penstock.sources"}
+_LAZY = {
+    "Node": "penstock.engine.node",
+    "Spark": "penstock.spark.runtime",
+    "sinks": "penstock.sinks",
+    "sources": "penstock.sources",
+}
 
 if TYPE_CHECKING:
-    __all__ += ["Node", "sinks", "sources"]
+    __all__ += ["Node", "Spark", "sinks", "sources"]
 
 
 def __getattr__(name: str) -> Any:

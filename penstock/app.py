@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from penstock.query.builder import GraphBuilder
@@ -14,13 +15,13 @@ from penstock.query.step import check_name
 from penstock.query.stream import Stream
 
 if TYPE_CHECKING:
-    from penstock.engine.summary import Summary
+    from penstock.spark.summary import SparkSummary
 
 Outcome = TypeVar("Outcome", covariant=True)
 
 
 class Runtime(Protocol[Outcome]):
-    """What can run a graph: ``penstock.Node``, and others to come."""
+    """What can run a graph: ``penstock.Spark`` and ``penstock.Node``."""
 
     def run(self, graph: Graph, *, name: str) -> Outcome: ...
 
@@ -54,23 +55,28 @@ class App:
         """The graph of all queries; with ``share`` the same sub-plan of several queries is one operator."""
         return self._builder.build(share)
 
-    def explain(self, format: str = "text", share: bool = True) -> str:
-        """The graph as ``"text"`` or as a ``"mermaid"`` flowchart, with shared operators marked."""
+    def explain(self, format: str = "text", share: bool = True, on: Runtime[Any] | None = None) -> str:
+        """The graph as ``"text"`` or as a ``"mermaid"`` flowchart, with shared operators marked.
+
+        The text says where each operator runs on Spark, or on the runtime ``on``.
+        """
         with Writing("explain"):
             if format == "text":
-                return explain_text(self.graph(share), f"app '{self.name}'")
+                graph = self.graph(share)
+                return explain_text(graph, f"app '{self.name}'", _places(on, graph))
             if format == "mermaid":
                 return explain_mermaid(self.graph(share))
             raise QueryError("unknown format", detail=f"got {format!r}", hint="write 'text' or 'mermaid'")
 
     @overload
-    def run(self, on: None = None, *, share: bool = True) -> Summary: ...
+    def run(self, on: None = None, *, share: bool = True) -> SparkSummary: ...
 
     @overload
     def run(self, on: Runtime[Outcome], *, share: bool = True) -> Outcome: ...
 
     def run(self, on: Runtime[Any] | None = None, *, share: bool = True) -> Any:
-        """Runs all queries until their sources end or Ctrl-C; on one process unless ``on`` says otherwise."""
+        """Runs all queries until their sources end or Ctrl-C, on ``on``; without one on Spark, embedded in
+        this process."""
         with Writing("run"):
             if not self._builder.sink_names:
                 raise QueryError(
@@ -89,6 +95,14 @@ class App:
 
 
 def _default_runtime() -> Runtime[Any]:
-    from penstock.engine.node import Node
+    from penstock.spark.runtime import Spark
 
-    return Node()
+    return Spark()
+
+
+def _places(on: Runtime[Any] | None, graph: Graph) -> Mapping[str, str]:
+    if on is not None:
+        return getattr(on, "places", lambda graph: {})(graph)
+    from penstock.spark.places import places
+
+    return places(graph)

@@ -1,4 +1,4 @@
-"""The command line: ``penstock demo``, ``penstock bench NAME``."""
+"""The command line: ``penstock demo``, ``penstock bench NAME``, ``penstock cluster up``."""
 
 from __future__ import annotations
 
@@ -33,35 +33,88 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--queries", type=_positive, default=150)
     demo.add_argument("--cars", type=_positive, default=20_000)
     demo.add_argument("--seconds", type=float, default=30.0, help="of traffic, in real time")
-    demo.add_argument("--workers", type=int, default=0, help="threads; 0 means one per core")
+    demo.add_argument("--on", default="spark", choices=["spark", "node"], help="the runtime")
+    demo.add_argument("--master", default="local[*]", help="Spark's master")
+    demo.add_argument("--workers", type=int, default=0, help="threads on a node; 0 means one per core")
     demo.set_defaults(command=_demo)
 
     listed = "; ".join(f"{name}: {what}" for name, (_, what) in sorted(BENCHMARKS.items()))
     bench = commands.add_parser("bench", help="run a benchmark and its baselines", description=listed)
     bench.add_argument("name", choices=sorted(BENCHMARKS))
-    bench.add_argument("--on", default="node", choices=["node"], help="the runtime to measure")
+    bench.add_argument("--on", default="node", choices=["node", "spark"], help="the runtime to measure")
     bench.add_argument("--json", action="store_true", help="print the JSON alone on standard output")
     bench.add_argument("--full", action="store_true", help="the papers' lengths and repetitions")
     bench.add_argument("--out", type=Path, default=Path("bench-results"), help="folder for JSON and plots")
     bench.set_defaults(command=_bench)
+
+    _add_cluster(commands.add_parser("cluster", help="a Spark cluster on this machine, to try things on"))
     return parser
+
+
+def _add_cluster(cluster: argparse.ArgumentParser) -> None:
+    actions = cluster.add_subparsers(required=True, metavar="ACTION")
+    up = actions.add_parser("up", help="start a master and workers; returns when they are ready")
+    up.add_argument("--workers", type=_positive, default=2)
+    up.add_argument("--cores", type=_positive, default=1, help="of each worker")
+    up.add_argument("--memory", default="1g", help="of each worker, for executors: 512m, 2g")
+    up.add_argument("--hosts", default="127.0.0.1", help="loopback addresses, on which workers take turns")
+    up.set_defaults(command=_cluster_up)
+    down = actions.add_parser("down", help="end what 'up' started, and nothing else")
+    down.set_defaults(command=_cluster_down)
+    status = actions.add_parser("status", help="say what runs; the exit code is 1 if something does not")
+    status.set_defaults(command=_cluster_status)
+    for action in (up, down, status):
+        action.add_argument(
+            "--folder", type=Path, default=Path(".penstock-cluster"), help="logs, work folders and state"
+        )
 
 
 def _demo(parsed: argparse.Namespace) -> int:
     from penstock.demo import run_demo
 
-    run_demo(parsed.queries, parsed.cars, parsed.seconds, parsed.workers)
+    run_demo(parsed.on, parsed.queries, parsed.cars, parsed.seconds, parsed.workers, parsed.master)
     return 0
 
 
 def _bench(parsed: argparse.Namespace) -> int:
-    from penstock.bench.catalogue import benchmark_named
+    from penstock.bench.catalogue import ON_SPARK, benchmark_named
     from penstock.bench.report import Options
 
+    if parsed.on == "spark" and parsed.name not in ON_SPARK:
+        raise PenstockError(f"{parsed.name} runs on: node; got 'spark'")
     report = benchmark_named(parsed.name)(Options(on=parsed.on, full=parsed.full, out=parsed.out))
     report.save(parsed.out)
     print(report.json() if parsed.json else report.text())
     return 0
+
+
+def _cluster_up(parsed: argparse.Namespace) -> int:
+    from penstock.spark.cluster import LocalCluster
+
+    hosts = parsed.hosts.split(",")
+    cluster = LocalCluster(
+        parsed.folder, workers=parsed.workers, cores=parsed.cores, memory=parsed.memory, hosts=hosts
+    )
+    print("starting", file=sys.stderr)
+    state = cluster.up()
+    print(f"{state}\n\nTo run an app on it:\n    {state.python()}")
+    return 0
+
+
+def _cluster_down(parsed: argparse.Namespace) -> int:
+    from penstock.spark.cluster import LocalCluster
+
+    state = LocalCluster(parsed.folder).down()
+    print(f"no cluster is up in '{parsed.folder}'" if state is None else f"{state.master} is down")
+    return 0
+
+
+def _cluster_status(parsed: argparse.Namespace) -> int:
+    from penstock.spark.cluster import LocalCluster
+
+    state = LocalCluster(parsed.folder).state()
+    print(f"no cluster is up in '{parsed.folder}'" if state is None else state)
+    return 0 if state is not None and all(member.runs for member in state.members) else 1
 
 
 def _positive(text: str) -> int:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from rich.console import Console
 
 from penstock.app import App
-from penstock.engine.node import Node
 from penstock.engine.sinks.memory import Memory
-from penstock.engine.summary import Summary
 from penstock.query.connectors import Sink
 from penstock.query.errors import PenstockError
-from penstock.view import LiveView, busiest_table, latency_table
+from penstock.view import LiveView, SparkView, busiest_table, latency_table, spark_summary_table
 from penstock.workloads.traffic.queries import replicated
 from penstock.workloads.traffic.simulation import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
@@ -31,8 +29,8 @@ def traffic_app(queries: int, source: Traffic, sinks: dict[str, Memory] | None =
     return app
 
 
-def run_demo(queries: int, cars: int, seconds: float, workers: int) -> Summary:
-    """Runs the queries over ``seconds`` of traffic in real time and prints what came out."""
+def run_demo(on: str, queries: int, cars: int, seconds: float, workers: int, master: str) -> str:
+    """Runs the queries over ``seconds`` of traffic in real time, shows how it goes, and sums up."""
     console = Console()
     try:
         settings = TrafficSettings(cars=cars, roads=max(4, min(50, cars // _CARS_PER_ROAD)))
@@ -42,9 +40,31 @@ def run_demo(queries: int, cars: int, seconds: float, workers: int) -> Summary:
     sinks: dict[str, Memory] = {}
     app = traffic_app(queries, source, sinks)
     console.print(
-        f"[bold]Penstock[/bold]: {queries} queries over {cars:,} cars on {settings.roads} roads, "
-        f"{cars * settings.frames_per_second:,} events a second, for {seconds:.0f} s"
+        f"[bold]Penstock[/bold] on {'Spark' if on == 'spark' else 'one node'}: {queries} queries over "
+        f"{cars:,} cars on {settings.roads} roads, {cars * settings.frames_per_second:,} events a second, "
+        f"for {seconds:.0f} s"
     )
+    summary = _on_spark(app, master, console) if on == "spark" else _on_node(app, workers, console)
+    for name in list(sinks)[:3]:
+        rows = sinks[name].rows()
+        console.print(f"last of [bold]{name}[/bold]: {rows[-1] if rows else 'no window closed yet'}")
+    console.print(summary)
+    return summary
+
+
+def _on_spark(app: App, master: str, console: Console) -> str:
+    from penstock.spark.runtime import Spark
+
+    with SparkView("traffic") as view:
+        view.starting("building operators and starting Spark")
+        summary = Spark(master).run(app.graph(), app.name, on_progress=view.update)
+    console.print(spark_summary_table(summary.progress))
+    return str(summary)
+
+
+def _on_node(app: App, workers: int, console: Console) -> str:
+    from penstock.engine.node import Node
+
     with LiveView("traffic") as view:
         summary = Node(workers=workers).run(
             app.graph(),
@@ -53,8 +73,4 @@ def run_demo(queries: int, cars: int, seconds: float, workers: int) -> Summary:
         )
     console.print(busiest_table(summary.metrics))
     console.print(latency_table(summary.metrics))
-    for name in list(sinks)[:3]:
-        rows = sinks[name].rows()
-        console.print(f"last of [bold]{name}[/bold]: {rows[-1] if rows else 'no window closed yet'}")
-    console.print(str(summary))
-    return summary
+    return str(summary)

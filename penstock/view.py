@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -10,9 +11,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from penstock.memory.edges import END_OF_TIME
+from penstock.metrics.batches import BatchProgress, RunProgress
 from penstock.metrics.run import RunMetrics
 
 _BUSIEST = 8
+_FULLEST = 5
+_BAR = 30  # characters
+_FAR_S = 86_400.0  # a watermark further from now is one of recorded or made-up times
 
 
 class LiveView:
@@ -105,3 +111,149 @@ def latency_table(metrics: RunMetrics, *, most: int = 10) -> Table:
     if len(slowest) > most:
         table.add_row(f"… and {len(slowest) - most} more", "", "", "", "")
     return table
+
+
+class SparkView:
+    """Shows a run on Spark on standard error, batch by batch; on a pipe, a line every few seconds instead.
+
+    Use as a context manager and call ``update`` with every batch. ``run`` has the totals so far.
+    """
+
+    def __init__(self, title: str, *, every_s: float = 5.0, console: Console | None = None) -> None:
+        self._title = title
+        self._console = console or Console(file=sys.stderr)
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+        self._every_s = every_s
+        self._next_line_ms = 0.0
+        self._shown = (0, 0.0)  # rows in and the time, in ms, of the line before
+        self.run = RunProgress()
+
+    def __enter__(self) -> SparkView:
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def starting(self, what: str) -> None:
+        """Tells what goes on before the first batch, such as ``"starting Spark"``."""
+        self._show(Text(f"{self._title}: {what}"))
+
+    def update(self, batch: BatchProgress) -> None:
+        """Shows the newest batch."""
+        self.run.add(batch)
+        if self._console.is_terminal:
+            self._live.update(Group(Text(self._headline(batch)), parts_table(batch), waiting_table(batch)))
+        elif batch.ended_unix_ms >= self._next_line_ms:
+            self._show(Text(self._headline(batch)))
+            self._next_line_ms = batch.ended_unix_ms + 1e3 * self._every_s
+        else:
+            return  # the rate is since the line before
+        self._shown = (self.run.rows_in, batch.ended_unix_ms)
+
+    def _show(self, text: Text) -> None:
+        if self._console.is_terminal:
+            self._live.update(text)
+        else:
+            self._console.print(text, soft_wrap=True)
+
+    def _headline(self, batch: BatchProgress) -> str:
+        run, (rows, since_ms) = self.run, self._shown
+        took_ms = batch.ended_unix_ms - (since_ms or run.started_unix_ms)
+        rate = 1e3 * (run.rows_in - rows) / took_ms if took_ms > 0 else 0.0
+        marks = batch.watermark_us
+        known = [mark for mark in marks.values() if mark is not None]
+        lowest = min(known) if known and len(known) == len(marks) else None
+        text = (
+            f"{self._title}  batch {batch.batch_id}  {run.elapsed_s:5.1f} s  "
+            f"in {run.rows_in:,} ({rate:,.0f}/s)  out {run.rows_out:,}  "
+            f"{batch.batch_ms:,.0f} ms, {batch.tasks} tasks  "
+            f"watermark {watermark_text(lowest, batch.ended_unix_ms)}  "
+            f"state {batch.state_rows:,} rows, {_size(batch.state_bytes)}  "
+            f"pending {sum(batch.pending.values()):,}"
+        )
+        if run.late:
+            text += f"  late {run.late:,}"
+        if run.bad_records:
+            text += f"  bad records {run.bad_records:,}"
+        return text
+
+
+def parts_table(batch: BatchProgress) -> Table:
+    """Where a batch's time went, in the order in which it was measured."""
+    table = Table(
+        title=f"batch {batch.batch_id}: {batch.batch_ms:,.0f} ms", title_justify="left", expand=False
+    )
+    table.add_column("part")
+    table.add_column("ms", justify="right")
+    table.add_column("", width=_BAR)
+    whole_ms = max(batch.batch_ms, sum(batch.parts_ms.values())) or 1.0
+    for part, took_ms in batch.parts_ms.items():
+        bar = "█" * round(_BAR * took_ms / whole_ms)
+        table.add_row(part.replace("_", " "), f"{took_ms:,.1f}", bar)
+    return table
+
+
+def waiting_table(batch: BatchProgress) -> Table:
+    """Each source's watermark, and the queries with most that is not yet emitted."""
+    table = Table(show_header=False, expand=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for source, watermark_us in batch.watermark_us.items():
+        table.add_row(f"watermark of {source}", watermark_text(watermark_us, batch.ended_unix_ms))
+    fullest = sorted(batch.pending.items(), key=lambda item: (-item[1], item[0]))[:_FULLEST]
+    for query, pending in fullest:
+        if pending:
+            table.add_row(f"pending in {query}", f"{pending:,}")
+    return table
+
+
+def spark_summary_table(run: RunProgress) -> Table:
+    """A run on Spark at its end: batches and their time by part, rows, state."""
+    table = Table(title="batches", title_justify="left", expand=False)
+    for name in ("", "median ms", "p99 ms"):
+        table.add_column(name, justify="left" if not name else "right")
+    p99 = run.p99_parts_ms
+    for part, median_ms in run.median_parts_ms.items():
+        table.add_row(part.replace("_", " "), f"{median_ms:,.1f}", f"{p99[part]:,.1f}")
+    if run.batches:
+        table.add_section()
+        table.add_row("batch", f"{run.median_batch_ms:,.1f}", f"{run.p99_batch_ms:,.1f}")
+    rate = run.rows_in / run.elapsed_s if run.elapsed_s else 0.0
+    caption = (
+        f"{run.batches:,} batches in {run.elapsed_s:,.1f} s, in {run.rows_in:,} ({rate:,.0f}/s), "
+        f"out {run.rows_out:,}, late {run.late:,}, bad records {run.bad_records:,}"
+    )
+    if run.last is not None:
+        caption += f", state {run.last.state_rows:,} rows ({_size(run.last.state_bytes)})"
+    table.caption, table.caption_justify = caption, "left"
+    return table
+
+
+def watermark_text(watermark_us: int | None, now_unix_ms: float) -> str:
+    """A watermark as a time in UTC, and how far it is behind now where event times are of today.
+
+    >>> watermark_text(1_700_000_000_000_000, 1_700_000_001_500.0)
+    '2023-11-14 22:13:20.000 (1.5 s behind)'
+    >>> watermark_text(0, 1_700_000_001_500.0), watermark_text(None, 0.0), watermark_text(END_OF_TIME, 0.0)
+    ('1970-01-01 00:00:00.000', 'none yet', 'at the end')
+    """
+    if watermark_us is None:
+        return "none yet"
+    if watermark_us >= END_OF_TIME:
+        return "at the end"
+    try:
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=watermark_us)
+    except OverflowError:
+        return f"{watermark_us:,} µs"
+    behind_s = now_unix_ms / 1e3 - watermark_us / 1e6
+    near = f" ({behind_s:,.1f} s behind)" if 0 <= behind_s <= _FAR_S else ""
+    return f"{time:%Y-%m-%d %H:%M:%S}.{time.microsecond // 1000:03}{near}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB" if count >= 2**20 else f"{count / 2**10:,.1f} KiB"

@@ -39,11 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+_SPARK = ("tests/spark/", "tests/bench/test_plain.py")
+
+
 class _OneWorkerForSpark(LoadGroupScheduling):
-    """All tests under tests/spark go to one worker, so that one JVM is started; all others one by one."""
+    """All tests with Spark go to one worker, so that one JVM is started; all others one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+        return "spark" if nodeid.startswith(_SPARK) else super()._split_scope(nodeid)
 
 
 # Group marks would say the same, but xdist 3.8 cannot pass them on with pytest 9.

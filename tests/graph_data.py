@@ -7,6 +7,7 @@ shrinks to few rows of plain data.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from penstock.engine.sources.columns import Rows
-from penstock.engine.sources.reader import NodeSource, Reader
+from penstock.engine.sources.offsets import OffsetPositions
+from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.types import Schema
@@ -143,3 +145,20 @@ class Partitions(NodeSource):
             reader.partition = number
             readers.append(reader)
         return readers
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        totals = [total for rows in self._partitions for total in rows.positions().final or ()]
+        return OffsetPositions(totals)
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        reader = self._partitions[partition].open_range(0, resume, end, layout, strings, hint)
+        reader.partition = partition
+        return reader

@@ -19,8 +19,14 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "penstock.bench.blocks",
         "throughput and latency over block and chunk size (enjima figure 10)",
     ),
+    "queries": (
+        "penstock.bench.queries",
+        "result latency over the number of queries, against plain Spark in two forms",
+    ),
     "start": ("penstock.bench.start", "how long 150 queries take to start, cold and warm"),
 }
+#: Those that measure the Spark runtime when asked to.
+ON_SPARK = ("queries", "yahoo")
 
 
 def benchmark_named(name: str) -> Callable[[Options], Report]:

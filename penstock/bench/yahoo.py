@@ -36,8 +36,12 @@ def run(options: Options) -> Report:
     cores. Beside it stands the same loop on columns in place: it reads three of the seven attributes and
     takes none in.
     """
+    if options.on == "spark":
+        from penstock.bench import yahoo_spark
+
+        return yahoo_spark.run(options)
     if options.on != "node":
-        raise PenstockError(f"yahoo runs on: node; got '{options.on}'")
+        raise PenstockError(f"yahoo runs on: node, spark; got '{options.on}'")
     rounds, events = (9, 1_000_000_000) if options.full else (5, 300_000_000)
     replay = YahooReplay(YahooSettings(events_per_second=_EVENTS_PER_SECOND))
     progress("yahoo: compiling and warming up")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
+from penstock.engine.sources.reader import NodeSource
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Outlet
@@ -15,6 +16,7 @@ from penstock.operators.base import Build, Operator
 from penstock.operators.catalogue import operator_for
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
+from penstock.query.errors import QueryError
 from penstock.query.graph import Graph, Port, SinkSpec, SourceSpec
 
 
@@ -59,6 +61,14 @@ def _instances(build: Build, settings: Settings) -> list[Operator]:
     """The operators that run a node: one, or for a source with several partitions up to one per worker."""
     node = build.node
     if isinstance(node.spec, SourceSpec):
+        if not isinstance(node.spec.source, NodeSource):
+            raise QueryError(
+                "this source cannot be read without Spark",
+                step=node.id,
+                detail=f"is a {type(node.spec.source).__name__}",
+                hint="run the app on Spark, or read it with one of Penstock's own sources",
+                origin=node.origin,
+            )
         count = min(node.spec.source.partitions, settings.threads)
         return [SourceOperator(build, settings.source_batch, (i, count)) for i in range(count)]
     if isinstance(node.spec, SinkSpec):

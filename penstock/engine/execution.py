@@ -125,7 +125,7 @@ class Execution:
                 try:
                     taken = take_turn(vertex, limit)
                 except BaseException as error:
-                    raise _located(vertex, error) from error
+                    raise located(vertex, error) from error
                 ended_ns = clock()
                 vertex.counters.record_turn(began_ns, ended_ns, taken)
                 scheduler.finish(vertex, ended_ns)
@@ -165,10 +165,10 @@ def _guarded(vertex: Vertex, action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        raise _located(vertex, error) from error
+        raise located(vertex, error) from error
 
 
-def _located(vertex: Vertex, error: BaseException) -> BaseException:
+def located(vertex: Vertex, error: BaseException) -> BaseException:
     """The error with the step's name; those that already carry it, or are not ours to wrap, stay as they
     are."""
     if isinstance(error, PenstockError) or not isinstance(error, Exception):

@@ -53,17 +53,22 @@ class SourceOperator(Operator):
 
     def open(self) -> None:
         """Opens the source; called once, before the first turn."""
-        # Without a MAIN output only the bad records are read, and the good ones must be parsed all the same.
-        layout = self.layouts.get(Port.MAIN) or Layout(self.node.schema.fields, self._event_time)
+        layout = self.prepare()
         first, step = self._share
         for position, reader in enumerate(self._source.open(layout, self.strings)):
             if position % step == first:
                 self._partitions.append(Partition(reader))
             else:
                 reader.close()
+
+    def prepare(self) -> Layout:
+        """Gets ready to read, and says into which layout."""
+        # Without a MAIN output only the bad records are read, and the good ones must be parsed all the same.
+        layout = self.layouts.get(Port.MAIN) or Layout(self.node.schema.fields, self._event_time)
         self._layout = layout
         self._time = layout.data(self._event_time)
         self._scratch: Columns | None = None if self.out is not None else layout.allocate(1024)
+        return layout
 
     def close(self) -> None:
         for partition in self._partitions:
@@ -205,9 +210,9 @@ class Partition:
 
     __slots__ = ("latest_us", "reader")
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, latest_us: int = START_OF_TIME) -> None:
         self.reader = reader
-        self.latest_us = START_OF_TIME
+        self.latest_us = latest_us
 
 
 @numba.njit(

@@ -172,6 +172,12 @@ class Aggregation:
         for part, count in zip(self.collected, filled.tolist(), strict=False):
             part.count = count
 
+    def reset(self, capacity: int) -> None:
+        """Forgets all groups; from now on there is room for ``capacity``."""
+        self.accumulators.resize(capacity)
+        for part in self.collected:
+            part.reset()
+
     def results(self, finished: Sequence[Finished], collected: Sequence[Finished]) -> dict[str, Finished]:
         """Results by the names of their columns."""
         return {

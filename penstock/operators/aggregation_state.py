@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.memory.layout import Columns
 from penstock.operators.aggregation import Aggregation
+from penstock.operators.window_rows import KeyHash
 from penstock.query.types import DataType, Field
 from penstock.state.keys import Words
 from penstock.state.table import ABSENT, KeyTable
@@ -50,8 +51,14 @@ class AggregationState:
             ),
         )
 
-    def rows(self, groups: NDArray[Any], words: Words, hashes: Ints, more: Columns = ()) -> list[StateRows]:
-        """The rows of each of ``formats``. Groups are numbers of accumulators, the rest is per group."""
+    def rows(
+        self, groups: NDArray[Any], words: Words, key_hash: KeyHash | None, more: Columns = ()
+    ) -> list[StateRows]:
+        """The rows of each of ``formats``. Groups are numbers of accumulators; words and more are per
+        group. Without a hash, which only a step has that someone reads, there are none.
+        """
+        if key_hash is None or not len(groups):
+            return [(kept.layout.allocate(0), np.zeros(0, np.int64)) for kept in self.formats]
         aggregation = self._aggregation
         slots: list[NDArray[Any]] = []
         arrays = iter(aggregation.accumulators.arrays)
@@ -62,13 +69,18 @@ class AggregationState:
                 slots.append(value)
                 if slot.is_text:
                     slots.append(np.zeros(len(groups), np.bool_) if unset is None else unset)
-        made: list[StateRows] = [((*self._named(words), *more, *slots), hashes)]
-        row_of = np.zeros(int(groups.max(initial=-1)) + 1, np.int64)
+        keys = aggregation.keys.decode(words[:, 1:])
+        hashes = key_hash.of_columns(keys, len(groups))
+        named = (words[:, 0], *keys)
+        made: list[StateRows] = [((*named, *more, *slots), hashes)]
+        if not aggregation.collected:
+            return made
+        row_of = np.zeros(int(groups.max()) + 1, np.int64)
         row_of[groups] = np.arange(len(groups))
         for collected in aggregation.collected:
             members, values_of = collected.rows()
             rows = row_of[members]
-            made.append(((*self._named(words[rows]), values_of), hashes[rows]))
+            made.append(((*(column[rows] for column in named), values_of), hashes[rows]))
         return made
 
     def words(self, columns: Columns) -> Words:
@@ -83,6 +95,16 @@ class AggregationState:
         """The further columns of groups."""
         begin = 1 + sum(1 + field.nullable for field in self._aggregation.keys.fields)
         return columns[begin : begin + self._more]
+
+    def collect(self, rows: list[Columns], table: KeyTable) -> None:
+        """Takes values in; ``rows`` are those of all tables, and ``table`` knows the groups by their words,
+        those of the first table included.
+        """
+        for collected, values in zip(self._aggregation.collected, rows[1:], strict=True):
+            if len(values[0]):
+                found = table.find(self.words(values))
+                assert not (found == ABSENT).any(), "every collected value has its group in the same export"
+                collected.add(found, values[-1])
 
     def restore(self, rows: list[Columns], words: Words, groups: Ints) -> None:
         """Takes accumulators and values in; ``words`` are those of the first table, and ``groups`` where its
@@ -103,9 +125,6 @@ class AggregationState:
             found = known.find(self.words(values))
             assert not (found == ABSENT).any(), "every collected value has its group in the same export"
             collected.add(groups[found], values[-1])
-
-    def _named(self, words: Words) -> Columns:
-        return (words[:, 0], *self._aggregation.keys.decode(words[:, 1:]))
 
     def _slot_columns(self) -> int:
         return sum(1 + slot.is_text for part in self._aggregation.parts for slot in part.slots)

@@ -45,6 +45,9 @@ class Operator(ABC):
     #: The tables that its state is exported as; an operator without any keeps nothing between turns.
     state_formats: tuple[TableFormat, ...] = ()
 
+    #: Whether ``merge_state`` takes in what other instances made of other events.
+    mergeable: bool = False
+
     def __init__(self, build: Build) -> None:
         self.id = build.node.id
         self.node = build.node
@@ -131,6 +134,11 @@ class Operator(ABC):
             self.emit(tuple(taken), rows.size, port)
         return int(rows.size)
 
+    def reset(self) -> None:
+        """Forgets everything: it is as newly built, at far less cost. Rows not flushed are lost."""
+        self.late_events = 0
+        self._ready.clear()
+
     def export_state(self) -> StateTables:
         """All that it must know to go on, as tables whose rows know the hash of their key. Changes nothing.
 
@@ -152,6 +160,20 @@ class Operator(ABC):
         Before its first turn; also several times, or with tables of several exports merged, as long as no
         key comes twice. Its string codes may be others than the exporter's.
         """
+        self._restore(self._columns_of(tables), watermark_us)
+
+    def merge_state(self, tables: StateTables) -> None:
+        """Takes in what another instance of the same operator exported, as if it had consumed the events of
+        that one itself. At any time; keys and windows may be here already, and in the tables more than once.
+
+        Not in the tables: how many events were late there. Only for those that are ``mergeable``.
+        """
+        if not self.mergeable:
+            raise RuntimeError(f"step '{self.id}' cannot merge state: its events must come to one place")
+        self._merge_rows(self._columns_of(tables))
+
+    def _columns_of(self, tables: StateTables) -> list[Columns]:
+        """The rows of each of ``state_formats``, in arrays of their own."""
         known = [table.name for table in self.state_formats]
         unknown = [name for name in tables if name not in known]
         if unknown:
@@ -160,10 +182,7 @@ class Operator(ABC):
                 f"'{self.id}' was given table '{unknown[0]}', it keeps {', '.join(known) or 'nothing'}",
                 "the step has changed: start it under another name, or from an empty checkpoint",
             )
-        columns = [
-            table.columns(tables.get(table.name), self.strings, self.id) for table in self.state_formats
-        ]
-        self._restore(columns, watermark_us)
+        return [table.columns(tables.get(table.name), self.strings, self.id) for table in self.state_formats]
 
     def _state_rows(self) -> list[StateRows]:
         """The rows of each of ``state_formats``."""
@@ -171,6 +190,9 @@ class Operator(ABC):
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:  # noqa: B027 - most keep nothing
         """Takes in the rows of each of ``state_formats``, in arrays of their own."""
+
+    def _merge_rows(self, rows: list[Columns]) -> None:  # noqa: B027 - most cannot
+        """Takes in the rows of each of ``state_formats``, whose keys may be there already."""
 
     def _given_twice(self) -> StateError:
         return StateError(

@@ -43,13 +43,6 @@ class BestRanks:
             self._held = _resized(self._held, capacity)
             self._heap = _resized(self._heap, capacity * self.places)
 
-    def restore(self, groups: Ints, owners: Ints, ranks: Ints) -> None:
-        """Makes these groups new and offers every rank to its owner, one of them."""
-        self.limits[groups] = WORST
-        self._held[groups] = 0
-        if self.places:
-            _offer_all(*self.arrays, self.places, owners, ranks)
-
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
@@ -85,13 +78,6 @@ def offer(heap: Ints, held: Ints, group: Any, places: Any, rank: Any) -> Any:
             place = child
         heap[base + place] = rank
     return heap[base]
-
-
-@njit(nogil=True, cache=True)
-def _offer_all(limits: Ints, heap: Ints, held: Ints, places: int, owners: Ints, ranks: Ints) -> None:
-    for index in range(len(owners)):
-        group = owners[index]
-        limits[group] = offer(heap, held, group, places, ranks[index])
 
 
 def _resized(array: Ints, length: int) -> Ints:

@@ -105,6 +105,13 @@ class CoGroup(Operator):
         if watermark_us > START_OF_TIME:  # windows that end by the watermark are done with
             self._closed = (watermark_us - self._window.size_us) // self._window.slide_us
 
+    def reset(self) -> None:
+        super().reset()
+        for side in self._sides:
+            side.clear()
+        self._writer.clear()
+        self._closed = None
+
     @property
     def state_bytes(self) -> int:
         return sum(side.bytes for side in self._sides)
@@ -166,6 +173,11 @@ class _Side:
         parts = zip(self._ordered, self.held.rows(), strict=True)
         columns = tuple(np.concatenate(part) for part in parts)
         return columns, self._key_hash(self._words.encode(self._layout, columns, 0, len(columns[self.time])))
+
+    def clear(self) -> None:
+        """Forgets all events."""
+        self.held.clear()
+        self._ordered = self._layout.allocate(0)
 
     @cached_property
     def _key_hash(self) -> KeyHash:

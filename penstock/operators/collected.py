@@ -105,6 +105,12 @@ class Collected:
         if 4 * kept < len(self._groups) > _SMALLEST:
             self._resize(max(_SMALLEST, 2 * kept))
 
+    def reset(self) -> None:
+        """Forgets all values."""
+        self.count = 0
+        if len(self._groups) > _SMALLEST:
+            self._resize(_SMALLEST)
+
     def relabel(self, renamed: Ints) -> None:
         """Group g is from now on ``renamed[g]``."""
         self._groups[: self.count] = renamed[self._groups[: self.count]]

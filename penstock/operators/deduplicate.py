@@ -138,6 +138,15 @@ class Deduplicate(Operator):
             self._kept = deque([(every.astype(np.int64), self._last_kept[every])])
             self._kept_events = len(every)
 
+    def reset(self) -> None:
+        super().reset()
+        self._held.clear()
+        self._table.clear()
+        if len(self._last_kept) != self._table.capacity:
+            self._last_kept = np.zeros(self._table.capacity, np.int64)
+        self._kept.clear()
+        self._kept_events = 0
+
     @cached_property
     def _key_hash(self) -> KeyHash:
         return KeyHash(self._words, self.strings)

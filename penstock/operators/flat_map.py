@@ -45,3 +45,7 @@ class FlatMap(Operator):
                 writer.add(row, subject, time, order, sub_of(sub, number), late)
         if writer.count:
             self.emit(*writer.take())
+
+    def reset(self) -> None:
+        super().reset()
+        self._writer.clear()  # a function that failed may have left rows there

@@ -149,6 +149,12 @@ class Join(Operator):
             # Pairs among these are written already: they are stored and not matched.
             side.restore(kept, self._bucketed(words, kept[side.time]))
 
+    def reset(self) -> None:
+        super().reset()
+        for side in self.sides:
+            side.clear()
+        self._unmatched = self._passed = None
+
     @cached_property
     def _key_hash(self) -> KeyHash:
         return KeyHash(self._words, self.strings)

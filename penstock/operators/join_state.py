@@ -144,6 +144,16 @@ class JoinSide:
         self.store.extend((*columns, np.full(len(keys), CHAIN_END, np.int64)))
         self._chain(first, keys)
 
+    def clear(self) -> None:
+        """Forgets all events."""
+        self.store.clear()
+        self.table.clear()
+        self.heads = np.full(self.table.capacity, CHAIN_END, np.int64)
+        self._buckets.clear()
+        self._entries.clear()
+        self.first_bucket, self.last_bucket = 0, NOT_STARTED
+        self._dead = 0
+
     @property
     def buckets(self) -> list[int]:
         """The buckets in use, in no order."""

@@ -35,9 +35,10 @@ class Sessions:
     def __init__(self, width: int) -> None:
         self.keys = KeyTable(width)
         self.counts = np.zeros(4, np.int64)
-        self._reset()
+        self.reset()
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """Forgets all sessions and keys."""
         self.keys.clear()
         self.heads = np.zeros(self.keys.capacity, np.int64)
         self.first, self.last, self.following, self.owner, self.free = np.zeros((5, _SMALLEST), np.int64)
@@ -109,7 +110,7 @@ class Sessions:
         self.is_open[closing] = False
         self._release(closing)
         if len(self.keys) == 0:
-            self._reset()
+            self.reset()
         else:
             size = int(self.counts[SIZE])
             self.counts[ENDS] = int(self.last[:size][self.is_open[:size]].min()) + gap_us

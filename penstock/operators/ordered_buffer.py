@@ -75,6 +75,11 @@ class OrderedBuffer:
         merged = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return _taken(merged, _order(self._layout, merged)), len(merged[self._time])
 
+    def clear(self) -> None:
+        """Forgets all held events."""
+        self._runs.clear()
+        self._arrivals = self.count = self.bytes = 0
+
     def rows(self) -> Columns:
         """Copies of all held events, in order."""
         runs = sorted((arrival, position, run) for _, arrival, position, run in self._runs)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.windows import Sliding
-from penstock.state.keys import Words
 from penstock.state.table import KeyTable
 
 _NO_PANE = (1 << 63) - 1
@@ -86,18 +85,17 @@ class Panes:
         removed: Ints = entries[done]
         return removed
 
-    def restore(self, words: Words, watermark_us: int) -> Ints | None:
-        """Adds entries that were exported at that watermark, and says their numbers; None if one was there.
-
-        Windows that end by the watermark have been emitted already, though their panes may still be needed.
+    def resume(self, watermark_us: int) -> None:
+        """What is added was exported at that watermark: windows that end by it have been emitted already,
+        though their panes may still be needed.
         """
         self._closed_us = max(self._closed_us, watermark_us)
-        before = len(self.table)
-        entries = self.table.insert(words)
-        if len(self.table) != before + len(words):
-            return None
-        self.lowest[0] = min(int(self.lowest[0]), words[:, 0].min(initial=_NO_PANE))
-        return entries
+
+    def reset(self) -> None:
+        """Forgets all entries and every watermark."""
+        self.table.clear()
+        self.lowest[0] = _NO_PANE
+        self._closed_us = START_OF_TIME
 
     def starts(self, windows: Ints) -> Ints:
         """When these windows start."""

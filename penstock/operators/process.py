@@ -216,6 +216,14 @@ class Process(Operator):
         names = [field.name for field in key_fields(self._words)]
         return RowReader(layout, self.strings, names).keys(columns, slice(0, len(columns[0])))
 
+    def reset(self) -> None:
+        super().reset()
+        self._held.clear()
+        self._keys.clear()
+        self._timers = TimerQueue()  # timers of the keys that are gone belong to the old one
+        self._from_events.clear()
+        self._from_timers.clear()
+
     @cached_property
     def _key_hash(self) -> KeyHash:
         return KeyHash(self._words, self.strings)

@@ -130,7 +130,7 @@ class RowWriter:
         self._fields = [(field.name, field, converter(field), field.name in self._layout) for field in schema]
         self._values: dict[str, list[Any]] = {}
         self.count = 0
-        self._start()
+        self.clear()
 
     def add(self, row: Any, subject: object, time: int, order: int, sub: int, late: bool = False) -> None:
         """Takes one row with its system columns; the ``subject`` is named if it does not fit."""
@@ -169,10 +169,11 @@ class RowWriter:
         for field in self._layout.fields:
             columns += to_columns(self._values[field.name], field, self._strings)
         count = self.count
-        self._start()
+        self.clear()
         return tuple(columns), count
 
-    def _start(self) -> None:
+    def clear(self) -> None:
+        """Forgets the rows collected so far."""
         self._values = {name: [] for name in self._layout.names}
         self.count = 0
 

@@ -96,8 +96,8 @@ class SessionAggregate(Operator):
         numbers = np.flatnonzero(sessions.is_open)
         keys = sessions.keys.words[sessions.owner[numbers]]
         words = np.column_stack((sessions.first[numbers], keys))
-        hashes = np.zeros(0, np.int64) if self._rows is None else self._rows.hash(keys)
-        return self._state.rows(numbers, words, hashes, (sessions.last[numbers],))
+        key_hash = None if self._rows is None else self._rows.hash
+        return self._state.rows(numbers, words, key_hash, (sessions.last[numbers],))
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
         words = self._state.words(rows[0])
@@ -107,6 +107,11 @@ class SessionAggregate(Operator):
             raise self._given_twice()
         self._aggregation.accumulators.resize(self._sessions.capacity)
         self._state.restore(rows, words, numbers)
+
+    def reset(self) -> None:
+        super().reset()
+        self._sessions.reset()
+        self._aggregation.reset(self._sessions.capacity)
 
     @property
     def state_bytes(self) -> int:

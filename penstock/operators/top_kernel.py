@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import types
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
 
 from penstock.kernels.builder import KernelBuilder, column_types
 from penstock.kernels.cache import compile_kernel
 from penstock.memory.layout import LATE, TIME, Layout
 from penstock.operators.aggregation import KERNEL_HEADER, fill_in, with_lookup
 from penstock.operators.base import Build
-from penstock.operators.best_ranks import BEST_RANKS_TYPE, WORST
+from penstock.operators.best_ranks import BEST_RANKS_TYPE, WORST, offer
 from penstock.query.graph import WindowTopSpec
-from penstock.state.keys import KeyWords
-from penstock.state.table import TABLE_TYPE
+from penstock.state.keys import KeyWords, Words
+from penstock.state.table import FULL, TABLE_TYPE, TableArrays, hash_key, insert
+
+Ints = NDArray[np.int64]
 
 _IMPORTS = "from penstock.operators.best_ranks import WORST, offer\n"
 _FIND = """
@@ -104,3 +108,47 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
     )
     kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + source, signature)
     return kernel, builder.parameters
+
+
+@njit(error_model="numpy")
+def admit(
+    table: TableArrays,
+    words: Words,
+    lowest: Ints,
+    best: tuple[Ints, Ints, Ints],
+    places: int,
+    ranks: Ints,
+    entries: Ints,
+    kept: NDArray[np.bool_],
+    done: int,
+) -> int:
+    """Finds the entries of candidates, given by (pane, key) and rank, and which of them are kept.
+
+    Returns how many are done: fewer than all when the table must grow first.
+    """
+    limits, heap, held = best
+    for index in range(done, len(ranks)):
+        key, rank = words[index], ranks[index]
+        in_use = table[4][2]
+        entry = insert(table, key, hash_key(key))
+        if entry == FULL:
+            return index
+        if table[4][2] > in_use:
+            lowest[0] = min(lowest[0], key[0])
+            limits[entry] = WORST
+            held[entry] = 0
+        entries[index] = entry
+        kept[index] = rank <= limits[entry]
+        if places > 0 and kept[index]:
+            limits[entry] = offer(heap, held, entry, places, rank)
+    return len(ranks)
+
+
+def admission_kernel() -> Any:
+    """``admit``, compiled."""
+    ints, bools, number = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C"), types.int64
+    words = types.Array(types.int64, 2, "C")
+    signature = types.int64(TABLE_TYPE, words, ints, BEST_RANKS_TYPE, number, ints, ints, bools, number)
+    names = "table, words, lowest, best, places, ranks, entries, kept, done"
+    source = f"from {__name__} import admit\n\n\ndef admit_candidates({names}):\n    return admit({names})\n"
+    return compile_kernel("admit_candidates", source, signature)

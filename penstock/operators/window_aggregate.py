@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from penstock.operators.accumulators import Accumulators
 from penstock.operators.aggregation import Aggregation, WindowMerge, fill_in, with_lookup
 from penstock.operators.aggregation_state import AggregationState
 from penstock.operators.base import Build, Operator
+from penstock.operators.group_merge import GroupMerge
 from penstock.operators.panes import Panes
 from penstock.operators.window_rows import WindowRows
 from penstock.query.graph import Port, WindowAggregateSpec
@@ -24,6 +26,8 @@ from penstock.state.tables import StateRows
 
 class WindowAggregate(Operator):
     """Emits one row per key and window with at least one event, once, when the watermark passes its end."""
+
+    mergeable = True
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
@@ -105,17 +109,30 @@ class WindowAggregate(Operator):
     def _state_rows(self) -> list[StateRows]:
         table = self._panes.table
         entries = table.entries
-        words = table.words[entries]
-        hashes = np.zeros(0, np.int64) if self._rows is None else self._rows.hash(words[:, 1:])
-        return self._state.rows(entries, words, hashes)
+        return self._state.rows(
+            entries, table.words[entries], None if self._rows is None else self._rows.hash
+        )
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
-        words = self._state.words(rows[0])
-        entries = self._panes.restore(words, watermark_us)
-        if entries is None:
+        self._panes.resume(watermark_us)
+        due = len(self._panes.table) + len(rows[0][0])
+        self._merge_rows(rows)
+        if len(self._panes.table) != due:
             raise self._given_twice()
-        self._aggregation.accumulators.resize(self._panes.table.capacity)
-        self._state.restore(rows, words, entries)
+
+    def _merge_rows(self, rows: list[Columns]) -> None:
+        if len(rows[0][0]):
+            self._merge_groups(rows[0], self._panes)
+            self._state.collect(rows, self._panes.table)
+
+    @cached_property
+    def _merge_groups(self) -> GroupMerge:
+        return GroupMerge(self._aggregation, self.state_formats[0].layout)
+
+    def reset(self) -> None:
+        super().reset()
+        self._panes.reset()
+        self._aggregation.reset(self._panes.table.capacity)
 
     @property
     def state_bytes(self) -> int:

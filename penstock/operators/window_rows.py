@@ -88,7 +88,12 @@ class KeyHash:
             self._kernel = compile_kernel("hash_keys", HEADER + "\n".join(lines) + "\n", signature)
 
     def __call__(self, words: Words) -> Ints:
-        hashes = np.full(len(words), _NO_KEY_HASH, np.int64)
-        if self._kernel is not None:
-            self._kernel(self._keys.decode(words), len(words), hashes, *self._parameters.arguments())
+        return self.of_columns(self._keys.decode(words), len(words))
+
+    def of_columns(self, columns: Columns, count: int) -> Ints:
+        """The hashes of ``count`` keys, given as ``KeyWords.decode`` gives them."""
+        if self._kernel is None:
+            return np.full(count, _NO_KEY_HASH, np.int64)
+        hashes = np.empty(count, np.int64)
+        self._kernel(columns, count, hashes, *self._parameters.arguments())
         return hashes

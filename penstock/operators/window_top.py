@@ -4,6 +4,7 @@ end.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from penstock.operators.base import Build, Operator
 from penstock.operators.best_ranks import WORST, BestRanks
 from penstock.operators.join_kernels import place_kernel
 from penstock.operators.panes import Panes, ranges
-from penstock.operators.top_kernel import candidate_kernel
+from penstock.operators.top_kernel import admission_kernel, candidate_kernel
 from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import Port, WindowTopSpec
 from penstock.query.types import DataType, Field
-from penstock.state.keys import KeyWords
+from penstock.state.keys import KeyWords, Words
 from penstock.state.rows import RowStore
+from penstock.state.table import ABSENT
 from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
 
 Ints = NDArray[np.int64]
@@ -41,6 +43,8 @@ class WindowTop(Operator):
     Once a pane has k candidates, its k-th best is a limit: what is worse is not kept at all. Candidates that
     others have overtaken since are pruned when there are many.
     """
+
+    mergeable = True
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
@@ -188,28 +192,63 @@ class WindowTop(Operator):
         self.prune_at = max(_FEWEST_TO_PRUNE, 4 * needed, 2 * len(self._store))
 
     def _state_rows(self) -> list[StateRows]:
-        if len(self._store):
-            self._prune()  # changes no result: what is left are the best k of every pane
         store = self._store
+        if np.bincount(store.column(_ENTRY.name)).max(initial=0) > self._k:
+            self._prune()  # changes no result: what is left are the best k of every pane
         words = self._panes.table.words[store.column(_ENTRY.name)]
         keys = words[:, 1:]
-        kept, ranked = store.columns[:-3], store.columns[-2:]  # the entry stands between them
+        copies = [column.copy() for column in store.columns]  # the store's own change under the table
+        kept, ranked = copies[:-3], copies[-2:]  # the entry stands between them
         columns = (*kept, *ranked, words[:, 0], *self._keys.decode(keys))
         return [(columns, self._hash(keys))]
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
-        layout, columns = self.state_formats[0].layout, rows[0]
-        place = layout.data(_PANE.name)
-        keys = key_words(self._keys, layout, columns)
-        words, owners = np.unique(np.column_stack((columns[place], keys)), axis=0, return_inverse=True)
-        entries = self._panes.restore(words, watermark_us)
-        if entries is None:
+        self._panes.resume(watermark_us)
+        words = self._row_words(rows[0])
+        if (self._panes.table.find(words) != ABSENT).any():
             raise self._given_twice()
+        self._admit(rows[0], words)
+        self._plan_pruning()
+
+    def _merge_rows(self, rows: list[Columns]) -> None:
+        self._admit(rows[0], self._row_words(rows[0]))
+        if len(self._store) > self.prune_at:
+            self._prune()
+
+    def _row_words(self, columns: Columns) -> Words:
+        """The (pane, key words) of rows of the state's table."""
+        layout = self.state_formats[0].layout
+        words = np.empty((len(columns[0]), self._keys.width + 1), np.int64)
+        words[:, 0] = columns[layout.data(_PANE.name)]
+        words[:, 1:] = key_words(self._keys, layout, columns)
+        return words
+
+    def _admit(self, columns: Columns, words: Words) -> None:
+        """Stores those rows of the state's table that may be among the best k of their panes."""
+        place = self.state_formats[0].layout.data(_RANK.name)  # then come nulls, panes, keys
+        ranks, nulls = columns[place], columns[place + 1]
+        entries, kept = np.empty(len(ranks), np.int64), np.empty(len(ranks), np.bool_)
+        table, lowest, best, done = self._panes.table, self._panes.lowest, self._best, 0
+        while True:
+            done = self._admission(
+                table.arrays, words, lowest, best.arrays, best.places, ranks, entries, kept, done
+            )
+            if done == len(ranks):
+                break
+            table.grow()
+            best.resize(table.capacity)
+        added = (*columns[:place], entries, ranks, nulls)
+        self._store.extend(added if kept.all() else tuple(column[kept] for column in added))
+
+    @cached_property
+    def _admission(self) -> Any:
+        return admission_kernel()
+
+    def reset(self) -> None:
+        super().reset()
+        self._panes.reset()
+        self._store.clear()
         self._best.resize(self._panes.table.capacity)
-        ranks, nulls = columns[place - 2], columns[place - 1]
-        entry_of_row = entries[owners.reshape(-1)]
-        self._best.restore(entries, entry_of_row, ranks)
-        self._store.extend((*columns[: place - 2], entry_of_row, ranks, nulls))
         self._plan_pruning()
 
     @property

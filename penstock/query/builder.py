@@ -19,7 +19,7 @@ from penstock.query.graph import (
 from penstock.query.identity import Identity, identities, kind_of
 from penstock.query.step import Feed, Scope, Step, check_name
 from penstock.query.stream import Stream, check_stream
-from penstock.query.types import DataType
+from penstock.query.types import DataType, Schema
 from penstock.query.validation import checked_graph, cycle_error
 
 
@@ -62,14 +62,15 @@ class GraphBuilder:
                 raise QueryError(
                     "lateness must not be negative", detail=f"got '{lateness}'", hint="write e.g. '2s'"
                 )
-            _check_event_time(source, event_time)
+            schema = source.timed_by(event_time)
+            _check_event_time(schema, event_time)
             step = Step(
                 scope=self._scope,
                 label=name,
                 name=name,
                 spec=SourceSpec(source, event_time, lateness_us, len(self._sources)),
                 inputs=(),
-                schema=source.schema,
+                schema=schema,
                 time_column=event_time,
                 origin=writing.origin,
             )
@@ -252,8 +253,7 @@ def _with_queries(nodes: list[Node]) -> list[Node]:
     ]
 
 
-def _check_event_time(source: Source, event_time: object) -> None:
-    schema = source.schema
+def _check_event_time(schema: Schema, event_time: object) -> None:
     stamps = [field.name for field in schema if field.dtype is DataType.TIMESTAMP and not field.nullable]
     fits = (
         f"columns that would fit: {', '.join(stamps)}"

@@ -26,6 +26,13 @@ class Source(ABC):
     def schema(self) -> Schema:
         """The columns of every event."""
 
+    def timed_by(self, event_time: str) -> Schema:
+        """The columns of every event, once it is known which of them holds its time.
+
+        A source that sets records without a time aside says here that the time is never null.
+        """
+        return self.schema
+
     @property
     def ordered(self) -> bool:
         """Whether each partition promises events in event-time order, so that none can be late."""

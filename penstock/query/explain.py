@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from penstock.query.durations import duration_text
 from penstock.query.expr import Column
@@ -33,8 +33,11 @@ from penstock.query.identity import function_name, kind_of
 _LONGEST = 160  # characters of one description; the rest of a long expression is left out
 
 
-def explain_text(graph: Graph, title: str) -> str:
-    """The graph as a tree; an operator with several inputs stands under the first, the others point to it."""
+def explain_text(graph: Graph, title: str, places: Mapping[str, str] | None = None) -> str:
+    """The graph as a tree; an operator with several inputs stands under the first, the others point to it.
+
+    ``places`` says where operators run.
+    """
     queries = sum(isinstance(node.spec, SinkSpec) for node in graph)
     shared = sum(is_shared(node) for node in graph)
     lines = [
@@ -43,7 +46,7 @@ def explain_text(graph: Graph, title: str) -> str:
     told: set[str] = set()
     for node in graph:
         if isinstance(node.spec, SourceSpec):
-            lines += ["", *_tree(graph, node, told)]
+            lines += ["", *_tree(graph, node, told, places or {})]
     return "\n".join(lines)
 
 
@@ -125,7 +128,7 @@ def _details(spec: Spec) -> str:
     return ""
 
 
-def _tree(graph: Graph, root: Node, told: set[str]) -> Iterator[str]:
+def _tree(graph: Graph, root: Node, told: set[str], places: Mapping[str, str]) -> Iterator[str]:
     """Depth first, without recursion: (node, port it is read from, indents so far, is it the last child)."""
     stack: list[tuple[Node, Port, str, str]] = [(root, Port.MAIN, "", "")]
     while stack:
@@ -136,6 +139,7 @@ def _tree(graph: Graph, root: Node, told: set[str]) -> Iterator[str]:
             continue
         told.add(node.id)
         mark = f"  {_mark(node)}" if is_shared(node) else ""
+        mark += f"  @ {places[node.id]}" if node.id in places else ""
         typed = isinstance(node.spec, SourceSpec)
         columns = ", ".join(str(field) if typed else field.name for field in node.schema)
         columns = "" if isinstance(node.spec, SinkSpec) else f" → {columns}"

@@ -34,10 +34,18 @@ def lower(expr: e.Expr, schema: Schema) -> Column | None:
     - a string constant or prefix with a lone surrogate, which no UTF-8 string can hold;
     - int64 ``//`` and ``%`` by columns, or truncations, nested so deep that the plan would explode.
     """
+    return _lower(expr, schema) if lowers(expr, schema) else None
+
+
+def lowers(expr: e.Expr, schema: Schema) -> bool:
+    """Whether ``lower`` gives a column; to be asked without Spark."""
     infer(expr, schema)
-    if not _is_native(expr) or _nodes(expr, schema) > MAX_NODES:
-        return None
-    return _lower(expr, schema)
+    return _is_native(expr) and _nodes(expr, schema) <= MAX_NODES
+
+
+def named(name: str) -> Column:
+    """The column of that name, whatever characters it has."""
+    return fn.col("`" + name.replace("`", "``") + "`")  # a name may hold dots and quotes
 
 
 def _is_native(expr: e.Expr) -> bool:
@@ -77,7 +85,7 @@ def _lower(expr: e.Expr, schema: Schema, dtype: DataType | None = None) -> Colum
 def _own(expr: e.Expr, schema: Schema) -> Column:
     match expr:
         case e.Column(name):
-            return fn.col("`" + name.replace("`", "``") + "`")  # a name may hold dots and quotes
+            return named(name)
         case e.Literal(value):
             return constant(value, literal_type(expr))
         case e.Arithmetic():

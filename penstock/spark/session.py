@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +18,10 @@ from penstock.query.errors import PenstockError
 
 OLDEST_JAVA = 17
 _ATTEMPTS = 4
+_STANDALONE = "spark://"
+_ANSWER_S = 5
+_EXECUTOR_S = 120  # on a busy machine a JVM takes long to start
+_POLL_S = 0.05
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _STACK = "-Xss4m"  # foreachBatch overflows the default stack: regular expressions in the stream thread
 
@@ -36,14 +42,25 @@ def spark_session(
     A session that runs already keeps its master, its JVM and what is fixed at the start; its SQL settings
     become ours. Starting a JVM takes some seconds.
     """
-    if SparkSession.getActiveSession() is None:
+    running = SparkSession.getActiveSession()
+    if running is None:
         check_java()
+        check_master(master)
+    elif local_cores(master) is None and running.sparkContext.master != master:
+        raise SparkError(
+            "a session on another master runs already",
+            detail=f"asked for {master}, it is on {running.sparkContext.master}",
+            hint="stop it first: SparkSession.active().stop()",
+        )
     builder = SparkSession.builder.master(retrying(master)).appName(app_name)
     chosen = session_settings(master, settings)
     os.environ.setdefault("PYSPARK_PYTHON", chosen["spark.pyspark.python"])  # PySpark itself reads only this
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    if running is None and master.startswith(_STANDALONE):
+        _await_executor(session, master)
+    return session
 
 
 def session_settings(master: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -57,6 +74,9 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         "spark.executor.extraJavaOptions": _STACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # plans in the middle of short jobs cost time, and with an empty branch goes what was observed there
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
         # what lowered expressions rely on
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "true",
@@ -73,6 +93,8 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
                 "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
             ),
         }
+    elif any(_is_loopback(host) for host, _ in _addresses(master)):
+        chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     for name, value in (settings or {}).items():
         chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
     return chosen
@@ -101,6 +123,55 @@ def local_cores(master: str) -> int | None:
     if found is None:
         return None
     return len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1])
+
+
+def check_master(master: str) -> None:
+    """Raises ``SparkError`` unless a standalone master answers: Spark itself would try for a minute."""
+    failures: list[str] = []
+    for host, port in _addresses(master):
+        try:
+            socket.create_connection((host, port), _ANSWER_S).close()
+            return
+        except OSError as error:
+            failures.append(f"{host}:{port}: {error.strerror or error}")
+    if failures or master.startswith(_STANDALONE):
+        raise SparkError(
+            "the Spark master does not answer",
+            detail=", ".join(failures) or f"'{master}' is no address",
+            hint="check that it runs and the address; 'penstock cluster up' starts one on this machine",
+        )
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """Where a standalone master, or one of several that stand by, listens.
+
+    >>> _addresses("spark://one:7077,two:7078"), _addresses("yarn")
+    ([('one', 7077), ('two', 7078)], [])
+    """
+    if not master.startswith(_STANDALONE):
+        return []
+    split = (address.rpartition(":") for address in master.removeprefix(_STANDALONE).split(","))
+    return [(host, int(port)) for host, _, port in split if host and port.isdecimal()]
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or re.fullmatch(r"127(\.\d+){3}", host) is not None
+
+
+def _await_executor(session: SparkSession, master: str) -> None:
+    """Waits until the cluster gave an executor. Jobs would wait for one in silence, for ever."""
+    deadline = time.monotonic() + _EXECUTOR_S
+    memory_status = session.sparkContext._jsc.sc().getExecutorMemoryStatus
+    while memory_status().size() < 2:  # one is the driver
+        if time.monotonic() > deadline:
+            session.stop()
+            raise SparkError(
+                "the Spark cluster gives no executor",
+                detail=f"none in {_EXECUTOR_S} s from {master}",
+                hint="check that it has workers with a free core and the memory that spark.executor.memory "
+                "asks for (1g unless set), and their logs",
+            )
+        time.sleep(_POLL_S)
 
 
 def check_java() -> None:

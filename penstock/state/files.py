@@ -35,21 +35,22 @@ class Folder:
         """A folder in this one; it need not exist."""
         return Folder(f"{self.path.rstrip('/')}/{name}", self._files)
 
-    def make(self) -> None:
-        """Creates it, if it does not exist."""
-        self._files.create_dir(self.path, recursive=True)
-
     def write(self, name: str, data: Any) -> None:
-        """Writes a file under a temporary name and renames it; one of that name is replaced."""
+        """Writes a file under a temporary name and renames it; one of that name is replaced. The folder is
+        created, if it does not exist.
+        """
         temporary, final = self._at(f"{_TEMPORARY}{uuid4().hex}-{name}"), self._at(name)
         if self._local:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                _write_through(temporary, data)
+            except FileNotFoundError:
+                os.makedirs(self.path, exist_ok=True)
+                _sync(os.path.dirname(self.path))
+                _write_through(temporary, data)
             os.replace(temporary, final)
-            self._sync()
+            _sync(self.path)
             return
+        self._files.create_dir(self.path, recursive=True)
         with self._files.open_output_stream(temporary) as stream:
             stream.write(data)
         if self.exists(name):  # not every file system renames over a file
@@ -86,13 +87,21 @@ class Folder:
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
 
-    def _sync(self) -> None:
-        """The folder's own entry on disk: without it a crash may forget a rename."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+
+def _write_through(path: str, data: Any) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: str) -> None:
+    """A folder's entries on disk: without it a crash may forget a rename."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def final_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """The manifest: one small JSON file that says which files a version of the state is made of.
 
 A version exists if and only if its manifest does. The text is one JSON object with the manifest and the
-checksum of its canonical form, so that a damaged one is told from one that was written so.
+checksum of its text, so that a damaged one is told from one that was written so.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import xxhash
@@ -17,22 +17,54 @@ import xxhash
 from penstock.state.errors import StateError
 
 #: Of manifests and of the files that they name. Readers refuse what is newer.
-FORMAT = 1
+FORMAT = 2
+
+# What stands around the checksum and the manifest. Together it is JSON, but it is checked as it stands.
+_HEAD, _MIDDLE, _TAIL = b'{"checksum": "', b'",\n"manifest": ', b"}\n"
+
+
+@dataclass(frozen=True)
+class FileLink:
+    """An older file that a delta builds on."""
+
+    file: str
+    bytes: int
+    checksum: str
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One file of state, as the task that wrote it tells the driver."""
+    """One file of state, as the task that wrote it tells the driver, and older files that it builds on."""
 
     task: int
     file: str  # its name in the store
-    rows: int
-    bytes: int
+    rows: int  # of the state, of which a delta holds only some
+    bytes: int  # of this file alone
     checksum: str
-    partitions: tuple[int, ...]  # virtual partitions that have rows in it
+    partitions: tuple[int, ...]  # virtual partitions that the state has rows of
+    chain: tuple[FileLink, ...] = ()  # a snapshot and deltas, in order; a snapshot has none
+
+    @property
+    def link(self) -> FileLink:
+        return FileLink(self.file, self.bytes, self.checksum)
+
+    @property
+    def links(self) -> tuple[FileLink, ...]:
+        """All files that must be read, in order: the chain and this one."""
+        return (*self.chain, self.link)
+
+    @property
+    def chain_bytes(self) -> int:
+        """What all files that must be read hold together."""
+        return sum(link.bytes for link in self.links)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it; ``of`` is the way back."""
+        chain = [[link.file, link.bytes, link.checksum] for link in self.chain]
+        return {**vars(self), "partitions": list(self.partitions), "chain": chain}
 
     @classmethod
     def from_json(cls, text: str) -> FileEntry:
@@ -40,7 +72,8 @@ class FileEntry:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> FileEntry:
-        return cls(**{**values, "partitions": tuple(values["partitions"])})
+        chain = tuple(FileLink(*link) for link in values["chain"])
+        return cls(**{**values, "partitions": tuple(values["partitions"]), "chain": chain})
 
 
 @dataclass(frozen=True)
@@ -67,20 +100,30 @@ class Manifest:
                 "commit the entry of one attempt, the one whose output was taken",
             )
 
+    @property
+    def file_names(self) -> set[str]:
+        """All files that the version needs, those that deltas build on too."""
+        return {link.file for entry in self.files for link in entry.links}
+
     def to_bytes(self) -> bytes:
-        body = _canonical({**asdict(self), "files": [asdict(entry) for entry in self.files]})
-        return f'{{"checksum": "{checksum(body.encode())}",\n"manifest": {body}}}\n'.encode()
+        plain = {**vars(self), "operators": dict(self.operators), "progress": dict(self.progress)}
+        plain["files"] = [entry.plain() for entry in self.files]
+        body = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        return b"".join((_HEAD, checksum(body).encode(), _MIDDLE, body, _TAIL))
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
         """Reads one; ``where`` is named in the errors."""
         try:
-            outer = json.loads(data)
-            body = outer["manifest"]
-            found = checksum(_canonical(body).encode())
-            if found != outer["checksum"]:
-                raise ValueError(f"its checksum is {found}, written was {outer['checksum']}")
-        except (ValueError, KeyError, TypeError) as error:
+            head, middle, text = data.partition(_MIDDLE)
+            if not (head.startswith(_HEAD) and middle and text.endswith(_TAIL)):
+                raise ValueError("it is not whole")
+            text, written = text.removesuffix(_TAIL), head.removeprefix(_HEAD).decode(errors="replace")
+            found = checksum(text)
+            if found != written:
+                raise ValueError(f"its checksum is {found}, written was {written}")
+            body = json.loads(text)
+        except ValueError as error:
             raise StateError(
                 "unreadable checkpoint",
                 f"manifest {where}: {error}",
@@ -117,7 +160,3 @@ def unknown_format(found: object, what: str) -> StateError:
         f"{what} has format {found!r}, this version of Penstock reads {FORMAT}",
         "run the version that wrote it, or start from an empty checkpoint",
     )
-
-
-def _canonical(body: Mapping[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)

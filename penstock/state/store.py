@@ -1,8 +1,9 @@
 """The state store: versions of the state of a whole graph, each made of one file per task and one manifest.
 
-Tasks write files and tell the driver; the driver alone commits a version, by one rename. Whatever has no
-manifest never happened: attempts that failed, lost a race or were replayed leave files that nobody reads, and
-``collect`` removes them later.
+A file is a snapshot, or a delta to older files that its entry names: its chain. Tasks write files and tell
+the driver; the driver alone commits a version, by one rename. Whatever has no manifest never happened:
+attempts that failed, lost a race or were replayed leave files that nobody reads, and ``collect`` removes them
+later.
 """
 
 from __future__ import annotations
@@ -10,28 +11,50 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import fs
 
-from penstock.state import state_file
+from penstock.state import delta, state_file
+from penstock.state.delta import Base
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, final_name, is_temporary
-from penstock.state.manifest import FileEntry, Manifest, checksum
+from penstock.state.groups import TableName, grouped
+from penstock.state.manifest import FileEntry, FileLink, Manifest, checksum
+from penstock.state.state_file import StateFile
 from penstock.state.tables import StateTables
 
-_DATA_NAME = re.compile(r"v(\d+)-t\d+-a\d+-\w+\.arrow")
+_DATA_NAME = re.compile(r"v(\d+)-t\d+-a\d+-\w+\.state")
 _MANIFEST_NAME = re.compile(r"(\d+)\.json")
+
+
+class Written(NamedTuple):
+    """What a write gives back."""
+
+    entry: FileEntry | None  # for the driver; None: there are no rows
+    base: Base | None  # for the task's next write, if it stays the owner
 
 
 class StateStore:
     """Versions of state under ``root``: a local path, a URI that pyarrow can write, or a path in ``files``.
 
     A version is numbered by whoever commits it; batch n of a run reads version n and makes version n + 1.
+    ``chain_limit``: so many older files may a delta build on, then a snapshot is written; with 0 there are no
+    deltas. A state of less than ``small_bytes`` is always a snapshot.
     """
 
-    def __init__(self, root: str | os.PathLike[str], files: fs.FileSystem | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        files: fs.FileSystem | None = None,
+        *,
+        chain_limit: int = 8,
+        small_bytes: int = 256 * 1024,
+    ) -> None:
         self.root = os.fspath(root)
+        self._chain_limit, self._small_bytes = chain_limit, small_bytes
+        self._committed: Manifest | None = None  # the last one; spares reading it again
         folder = Folder(root, files)
         self._data, self._manifests = folder.inside("data"), folder.inside("manifests")
 
@@ -45,45 +68,53 @@ class StateStore:
         run_id: str,
         state: Mapping[str, StateTables],
         virtual_partitions: int,
-    ) -> FileEntry | None:
+        base: Base | None = None,
+    ) -> Written:
         """Writes the state of one task, by operator, as one new file; without rows, none.
 
         The entry is what the task must return to the driver. The name has the attempt and the driver's run
         in it, so no two writers ever meet.
+
+        ``base``: what this task was given back when it wrote the version before this one, if that is what was
+        committed (``Base.is_in``). The file then has only what changed since, if that pays; and if nothing
+        did, there is none, and the entry is that of the base.
         """
-        data, rows, partitions = state_file.encode(state, virtual_partitions)
-        if not rows:
-            return None
-        name = f"v{version:012d}-t{task:05d}-a{attempt}-{_word(run_id)}.arrow"
-        self._data.make()
+        groups = grouped(state)
+        if not groups:
+            return Written(None, None)
+        if base is not None and (base.entry.task, base.virtual_partitions) != (task, virtual_partitions):
+            base = None
+        small = sum(group.rows.nbytes for group in groups) < self._small_bytes
+        plan = delta.snapshot(groups) if small else delta.plan(groups, base, self._chain_limit)
+        if base is not None and plan.is_empty:
+            return Written(base.entry, base)
+        data, rows, partitions = state_file.encode(plan.parts, virtual_partitions)
+        name = f"v{version:012d}-t{task:05d}-a{attempt}-{_word(run_id)}.state"
         self._data.write(name, data)
-        return FileEntry(task, name, rows, len(data), checksum(data), partitions)
+        entry = FileEntry(task, name, rows, len(data), checksum(data), partitions, plan.chain)
+        return Written(entry, Base(entry, virtual_partitions, plan.logs, plan.unpaid, plan.rest))
 
     def read(
         self, version: int | Manifest, operators: Collection[str] | None, partitions: Iterable[int]
     ) -> dict[str, StateTables]:
         """The state of these operators (None: all) in these virtual partitions, by operator.
 
-        Opens only files that the manifest names and that have such partitions, and checks every one whole.
+        Opens only files that the manifest names and that are needed for such partitions, and checks every one
+        whole. The order of rows means nothing.
         """
         manifest = self.load(version) if isinstance(version, int) else version
         wanted = set(partitions)
-        parts: dict[tuple[str, str], list[pa.Table]] = {}
-        owners: dict[tuple[str, str, int], str] = {}
+        parts: dict[TableName, list[pa.Table]] = {}
+        held: dict[TableName, list[tuple[int, str]]] = {}
         for entry in manifest.files:
             if wanted.isdisjoint(entry.partitions):
                 continue
-            buffer = self._checked(manifest, entry)
-            for key, (here, table) in state_file.decode(buffer, entry.file, operators, wanted).items():
-                for partition in here:
-                    other = owners.setdefault((*key, partition), entry.file)
-                    if other != entry.file:
-                        raise StateError(
-                            "inconsistent checkpoint",
-                            f"version {manifest.version} has partition {partition} of '{key[0]}' in "
-                            f"{other} and in {entry.file}",
-                            "two tasks wrote it: they were given different routing tables",
-                        )
+            chain = [self._opened(manifest, link) for link in entry.links]
+            for key, (bits, table) in state_file.rows_of(chain, operators, wanted).items():
+                for other, file in held.setdefault(key, []):
+                    if other & bits:
+                        raise _written_twice(manifest, key[0], other & bits, file, entry.file)
+                held[key].append((bits, entry.file))
                 parts.setdefault(key, []).append(table)
         state: dict[str, StateTables] = {}
         for (operator, name), tables in parts.items():
@@ -94,9 +125,22 @@ class StateStore:
     # -- the driver ------------------------------------------------------------------------------------------
 
     def commit(self, manifest: Manifest) -> None:
-        """Makes the version exist, in one step. A version that is committed again is replaced."""
-        self._manifests.make()
+        """Makes the version exist, in one step. A version that is committed again is replaced.
+
+        Older files that it needs must be those of the version before it: others may be collected at any time.
+        """
+        older = {link.file for entry in manifest.files for link in entry.chain}
+        older |= {entry.file for entry in manifest.files if _version_of(entry.file) < manifest.version}
+        if older:
+            unknown = older - self._names_before(manifest.version)
+            if unknown:
+                raise StateError(
+                    "a version builds on a file that the one before it does not have",
+                    f"version {manifest.version} needs {min(unknown)}",
+                    "give `write` a base only if it `is_in` the version that the batch began with",
+                )
         self._manifests.write(f"{manifest.version}.json", manifest.to_bytes())
+        self._committed = manifest
 
     def versions(self) -> list[int]:
         """All committed versions, in order."""
@@ -143,7 +187,7 @@ class StateStore:
         if not versions:
             return []
         kept = versions[-keep_versions:]
-        named = {entry.file for version in kept for entry in self.load(version).files}
+        named = {file for version in kept for file in self.load(version).file_names}
         oldest_spared = kept[-1] - grace_versions + 1
         removed: list[str] = []
         # Manifests first: a crash in between leaves files too many, never a version that lacks one.
@@ -156,27 +200,48 @@ class StateStore:
                 self._manifests.remove(name)
                 removed.append(name)
         for name in self._data.names():
-            match = _DATA_NAME.fullmatch(final_name(name))
-            if match is not None and name not in named and int(match[1]) < oldest_spared:
+            if name not in named and _version_of(name) < oldest_spared:
                 self._data.remove(name)
                 removed.append(name)
         return removed
 
-    def _checked(self, manifest: Manifest, entry: FileEntry) -> pa.Buffer:
-        where = f"{entry.file} of version {manifest.version} in '{self.root}'"
+    def _names_before(self, version: int) -> set[str]:
+        known = self._committed
+        if known is None or known.version != version - 1:
+            earlier = [number for number in self.versions() if number < version]
+            known = self.load(earlier[-1]) if earlier else None
+        return set() if known is None else known.file_names
+
+    def _opened(self, manifest: Manifest, link: FileLink) -> StateFile:
+        where = f"{link.file} of version {manifest.version} in '{self.root}'"
         hint = "restore it from a copy, or remove that version's manifest to go back to the one before it"
         try:
-            data = self._data.read(entry.file)
+            data = self._data.read(link.file)
         except FileNotFoundError:
             raise StateError("checkpoint file is missing", where, hint) from None
-        if len(data) != entry.bytes:
-            detail = f"{where} has {len(data)} bytes, written were {entry.bytes}"
+        if len(data) != link.bytes:
+            detail = f"{where} has {len(data)} bytes, written were {link.bytes}"
             raise StateError("damaged checkpoint file", detail, hint)
         found = checksum(data)
-        if found != entry.checksum:
-            detail = f"{where} has checksum {found}, written was {entry.checksum}"
+        if found != link.checksum:
+            detail = f"{where} has checksum {found}, written was {link.checksum}"
             raise StateError("damaged checkpoint file", detail, hint)
-        return data  # type: ignore[no-any-return]
+        return state_file.decode(data, link.file)
+
+
+def _written_twice(manifest: Manifest, operator: str, bits: int, one: str, other: str) -> StateError:
+    partition = (bits & -bits).bit_length() - 1  # the first of them
+    return StateError(
+        "inconsistent checkpoint",
+        f"version {manifest.version} has partition {partition} of '{operator}' in {one} and in {other}",
+        "two tasks wrote it: they were given different routing tables",
+    )
+
+
+def _version_of(name: str) -> float:
+    """The version that a file was written for; of what is not ours, one that never gets old."""
+    match = _DATA_NAME.fullmatch(final_name(name))
+    return float("inf") if match is None else int(match[1])
 
 
 def _word(run_id: str) -> str:

@@ -9,7 +9,8 @@ of a run's dictionary never leave its process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +33,26 @@ StateRows: TypeAlias = tuple[Columns, Ints]
 
 HASH = "$hash"
 _KEY = "$key."
-_STRING = pa.dictionary(pa.int32(), pa.string())
+_INT32, _INT64, _TEXT = pa.int32(), pa.int64(), pa.string()
+_STRING = pa.dictionary(_INT32, _TEXT)
+_FEW = 64  # values that Python tells apart faster than numpy sorts them
+
+
+class _Place(NamedTuple):
+    """How one field stands in columns and in a table."""
+
+    field: Field
+    is_text: bool
+    flat: np.dtype[Any] | None  # the numpy type of values that Arrow keeps with the same bits
+    kind: pa.DataType
+    data: int
+    nulls: int | None
 
 
 class TableFormat:
     """The name and the columns of one state table of an operator, ``$hash`` aside."""
 
-    __slots__ = ("layout", "name", "schema")
+    __slots__ = ("_places", "layout", "name", "schema")
 
     def __init__(self, name: str, fields: Iterable[Field]) -> None:
         self.name = name
@@ -47,20 +61,31 @@ class TableFormat:
             [pa.field(HASH, pa.int64(), False)]
             + [pa.field(f.name, _arrow_type(f.dtype), f.nullable) for f in self.layout.fields]
         )
+        # Looked up once: tables may be small and many.
+        self._places = [
+            _Place(
+                field,
+                field.dtype is DataType.STRING,
+                None if field.dtype in (DataType.STRING, DataType.BOOL) else field.dtype.numpy,
+                self.schema.field(number).type,
+                self.layout.data(field.name),
+                self.layout.nulls(field.name),
+            )
+            for number, field in enumerate(self.layout.fields, 1)
+        ]
 
     def table(self, columns: Columns, hashes: Ints, strings: StringPool) -> pa.Table:
-        """The rows as an Arrow table."""
-        arrays: list[ArrowArray] = [pa.array(hashes)]
-        for field in self.layout.fields:
-            data = columns[self.layout.data(field.name)]
-            place = self.layout.nulls(field.name)
-            nulls = None if place is None else columns[place]
-            if field.dtype is DataType.STRING:
+        """The rows as an Arrow table, which may share memory with the columns."""
+        arrays: list[ArrowArray] = [_flat(hashes, _INT64)]
+        for field, is_text, flat, kind, place, mask in self._places:
+            data, nulls = columns[place], None if mask is None else columns[mask]
+            if is_text:
                 arrays.append(_texts(data, nulls, strings))
+            elif nulls is None and flat is not None:
+                arrays.append(_flat(data, kind))
             else:
                 array: ArrowArray = pa.array(np.ascontiguousarray(data), mask=nulls)
-                is_time = field.dtype is DataType.TIMESTAMP
-                arrays.append(array.cast(arrow_type(field.dtype)) if is_time else array)
+                arrays.append(array.cast(kind) if field.dtype is DataType.TIMESTAMP else array)
         return pa.Table.from_arrays(arrays, schema=self.schema)
 
     def columns(self, table: pa.Table | None, strings: StringPool, operator: str) -> Columns:
@@ -74,14 +99,26 @@ class TableFormat:
                 f"the operator keeps ({_listed(self.schema)})",
                 "the step has changed: start it under another name, or from an empty checkpoint",
             )
+        batches = table.to_batches()
+        if len(batches) == 1:  # nearly always: nothing to join
+            return self._batch_columns(batches[0], strings)
+        parts = [self.layout.allocate(0), *(self._batch_columns(batch, strings) for batch in batches)]
+        return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+    def _batch_columns(self, batch: pa.RecordBatch, strings: StringPool) -> Columns:
         columns: list[NDArray[Any]] = []
-        for field in self.layout.fields:
-            chunks: list[ArrowArray] = table.column(field.name).chunks
-            parts = [numpy_from_arrow(chunk, field, strings) for chunk in chunks]
-            columns.append(_joined([data for data, _ in parts], field.dtype.numpy))
-            if field.nullable:
-                masks = [np.zeros(len(data), np.bool_) if nulls is None else nulls for data, nulls in parts]
-                columns.append(_joined(masks, np.dtype(np.bool_)))
+        for number, (field, is_text, flat, _, _, mask) in enumerate(self._places, 1):  # $hash comes first
+            array: ArrowArray = batch.column(number)
+            nulls = None
+            if flat is not None and not array.null_count:  # the buffer itself, copied
+                columns.append(array.to_numpy().view(flat).copy())
+            elif is_text and not array.null_count:
+                columns.append(_codes(array, strings))
+            else:
+                data, nulls = numpy_from_arrow(array, field, strings)
+                columns.append(data)
+            if mask is not None:
+                columns.append(np.zeros(len(array), np.bool_) if nulls is None else nulls)
         return tuple(columns)
 
 
@@ -144,19 +181,46 @@ def _arrow_type(dtype: DataType) -> pa.DataType:
     return _STRING if dtype is DataType.STRING else arrow_type(dtype)
 
 
+def _flat(data: NDArray[Any], kind: pa.DataType) -> ArrowArray:
+    """Numbers or times without nulls: the very memory, in the Arrow type that has the same bits."""
+    memory: Any = np.ascontiguousarray(data)
+    return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(memory)])
+
+
 def _texts(codes: NDArray[Any], nulls: NDArray[np.bool_] | None, strings: StringPool) -> ArrowArray:
     """Each distinct string once, and indices: a key that has many rows costs its length only once."""
     shown = codes if nulls is None else codes[~nulls]
-    distinct, inverse = np.unique(shown, return_inverse=True)
-    places = np.zeros(len(codes), np.int32)
-    places[slice(None) if nulls is None else ~nulls] = inverse
-    words: ArrowArray = pa.array([strings.text(code) for code in distinct.tolist()], pa.string())
-    indices: ArrowArray = pa.array(places, mask=nulls)
+    if len(shown) <= _FEW:
+        places_of: dict[int, int] = {}
+        listed = [places_of.setdefault(code, len(places_of)) for code in shown.tolist()]
+        inverse: Ints = np.array(listed, np.int64)
+        words = _few_strings([strings.text(code) for code in places_of])
+    else:
+        distinct, inverse = np.unique(shown, return_inverse=True)
+        words = pa.array([strings.text(code) for code in distinct.tolist()], _TEXT)
+    if nulls is None:
+        indices: ArrowArray = _flat(inverse.astype(np.int32), _INT32)
+    else:
+        places = np.zeros(len(codes), np.int32)
+        places[~nulls] = inverse
+        indices = pa.array(places, mask=nulls)
     return pa.DictionaryArray.from_arrays(indices, words)
 
 
-def _joined(parts: Sequence[NDArray[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype, copy=False)
+def _few_strings(texts: list[str]) -> ArrowArray:
+    """As ``pa.array`` makes them, which for a list looks for pandas first and takes longer than this."""
+    encoded = [text.encode() for text in texts]
+    ends: Any = np.array([0, *accumulate(map(len, encoded))], np.int32)
+    return pa.Array.from_buffers(
+        _TEXT, len(texts), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    )
+
+
+def _codes(array: ArrowArray, strings: StringPool) -> NDArray[np.int32]:
+    """The codes of a dictionary array without nulls."""
+    mapping = strings.codes(array.dictionary.to_pylist())
+    codes: NDArray[np.int32] = mapping[array.indices.to_numpy()]
+    return codes
 
 
 def _listed(schema: pa.Schema) -> str:

@@ -38,7 +38,7 @@ def texts(state: dict[str, StateTables], operator: str = "step") -> dict[int, st
 def written(
     store: StateStore, version: int, task: int, rows: dict[int, str], attempt: int = 0, run_id: str = RUN
 ) -> FileEntry:
-    entry = store.write(version, task, attempt, run_id, {"step": tables(rows)}, V)
+    entry = store.write(version, task, attempt, run_id, {"step": tables(rows)}, V).entry
     assert entry is not None
     return entry
 
@@ -85,7 +85,7 @@ def test_any_partitions_of_any_operators_can_be_read_back(
         for task, operators in enumerate(tasks):
             mine = [partition for partition in range(V) if partition % len(tasks) == task]
             state = {name: select(tables(rows), mine, V) for name, rows in operators.items() if rows}
-            entries.append(store.write(1, task, 0, RUN, state, V))
+            entries.append(store.write(1, task, 0, RUN, state, V).entry)
             for name, rows in operators.items():
                 for key, text in rows.items():
                     if key % V in wanted and key % V in mine:
@@ -99,10 +99,10 @@ def test_any_partitions_of_any_operators_can_be_read_back(
 def test_a_task_writes_one_file_however_many_operators_and_partitions(tmp_path: Path) -> None:
     store = StateStore(tmp_path)
     state = {f"step{number}": tables({key: "x" for key in range(50)}) for number in range(20)}
-    entry = store.write(3, 1, 7, RUN, state, V)
+    entry = store.write(3, 1, 7, RUN, state, V).entry
     assert entry is not None
-    assert files_in(tmp_path) == [entry.file] == ["v000000000003-t00001-a7-run1.arrow"]
-    assert store.write(3, 2, 8, RUN, {"step": {}}, V) is None
+    assert files_in(tmp_path) == [entry.file] == ["v000000000003-t00001-a7-run1.state"]
+    assert store.write(3, 2, 8, RUN, {"step": {}}, V) == (None, None)
     assert files_in(tmp_path) == [entry.file]
 
 
@@ -215,23 +215,35 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
         store.load(4)
 
 
-def test_formats_of_the_future_are_refused(tmp_path: Path) -> None:
+def test_other_formats_are_refused(tmp_path: Path) -> None:
     store = StateStore(tmp_path)
     entry = written(store, 1, 0, {1: "a"})
     manifest = commit(store, 1, entry)
     store.commit(replace(manifest, version=2, format=99))
     with pytest.raises(StateError, match=r"unknown checkpoint format: manifest 2.json .* has format 99"):
         store.latest()
-    foreign = pa.table({"x": [1]})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, foreign.schema) as writer:
-        writer.write_table(foreign)
-    data = sink.getvalue().to_pybytes()
-    (tmp_path / "data" / "v000000000003-t00000-a0-x.arrow").write_bytes(data)
-    fake = FileEntry(0, "v000000000003-t00000-a0-x.arrow", 1, len(data), checksum(data), (1,))
-    commit(store, 3, fake)
-    with pytest.raises(StateError, match=r"unknown checkpoint format: file v0+3-t00000"):
-        store.read(3, None, [1])
+    whole = (tmp_path / "data" / entry.file).read_bytes()
+    later = whole[:-16] + (99).to_bytes(8, "little") + whole[-8:]
+    for version, data, said in (
+        (3, b"ARROW1 of the first format", "'none'"),
+        (4, b"", "'none'"),
+        (5, later, "99"),
+    ):
+        name = f"v{version:012d}-t00000-a0-x.state"
+        (tmp_path / "data" / name).write_bytes(data)
+        commit(store, version, FileEntry(0, name, 1, len(data), checksum(data), (1,)))
+        with pytest.raises(StateError, match=rf"unknown checkpoint format: file {name} has format {said}"):
+            store.read(version, None, [1])
+    old = manifest.to_bytes().replace(b'"format":2', b'"format":1')
+    body = old.partition(b'"manifest": ')[2].removesuffix(b"}\n")
+    sealed = old.replace(
+        checksum(manifest.to_bytes().partition(b'"manifest": ')[2][:-2]).encode(), checksum(body).encode()
+    )
+    (tmp_path / "manifests" / "1.json").write_bytes(sealed)
+    with pytest.raises(
+        StateError, match=r"unknown checkpoint format: manifest 1.json .* has format 1, .* reads 2"
+    ):
+        store.load(1)
 
 
 def test_a_partition_in_two_files_is_refused(tmp_path: Path) -> None:
@@ -248,7 +260,7 @@ def test_old_versions_and_orphans_are_collected_but_nothing_that_may_be_needed(t
     for version in range(1, 6):
         kept[version] = written(store, version, 0, {1: str(version)})
         written(store, version, 0, {1: "orphan"}, attempt=5)
-        commit(store, version, kept[version])
+        commit(store, version, kept[min(version, 2)])
     carried = commit(store, 6, kept[2])  # a version may name a file of an older one
     in_flight = written(store, 7, 0, {1: "next"})
     (tmp_path / "data" / f"tmp-00ff-{kept[3].file}").write_bytes(b"half")
@@ -278,7 +290,7 @@ def test_a_manifest_says_which_operators_match_and_which_do_not() -> None:
         "c": "it is new",
     }
     assert manifest.left_behind(["a", "b"]) == ["gone"]
-    assert json.loads(manifest.to_bytes())["manifest"]["format"] == 1
+    assert json.loads(manifest.to_bytes())["manifest"]["format"] == 2
 
 
 def test_uris_work_like_paths(tmp_path: Path) -> None:

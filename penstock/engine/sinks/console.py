@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer, whole_batch
 from penstock.engine.sinks.text import times_as_text
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
@@ -27,8 +27,15 @@ class Console(NodeSink):
     def guarantee(self) -> str:
         return "rows are shown once, and again by a run that starts again"
 
+    @property
+    def batch_guarantee(self) -> str:
+        return "at least once: rows of the batch in which the run failed are shown again"
+
     def open(self, schema: Schema) -> Writer:
         return _ConsoleWriter(schema, self._limit, self._title)
+
+    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+        return _ConsoleBatches(_ConsoleWriter(schema, self._limit, self._title))
 
 
 class _ConsoleWriter(Writer):
@@ -56,6 +63,14 @@ class _ConsoleWriter(Writer):
             for text, width, right in zip(texts, widths, self._to_right, strict=True)
         )
         return "  ".join(aligned).rstrip()
+
+
+class _ConsoleBatches(BatchWriter):
+    def __init__(self, writer: _ConsoleWriter) -> None:
+        self._writer = writer
+
+    def write_batch(self, batch_id: int, rows: pa.Table) -> None:
+        self._writer.write(whole_batch(rows))
 
 
 def _spelled(value: Any) -> str:

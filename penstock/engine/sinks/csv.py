@@ -8,16 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.sinks.base import NodeSink, Writer
-from penstock.engine.sinks.paths import prepare_file
-from penstock.engine.sinks.text import times_as_text
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.text import TextFileWriter, TextFormat, times_as_text
+from penstock.engine.sinks.text_batches import EXACTLY_ONCE, TextFileBatches
 from penstock.memory.arrow import ArrowArray
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
 
 
 class Csv(NodeSink):
-    """Writes a header and then rows as they come. A null is an empty field, a timestamp ISO 8601 in UTC."""
+    """Writes a header and then rows as they come. A null is an empty field, a timestamp ISO 8601 in UTC.
+
+    On Spark the file is on the driver's machine, and ``.NAME.penstock.json`` beside it says how far each
+    batch came: keep the two together.
+    """
 
     def __init__(self, path: str | Path, *, delimiter: str = ",", overwrite: bool = False) -> None:
         if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
@@ -30,33 +34,39 @@ class Csv(NodeSink):
     def guarantee(self) -> str:
         return "rows are in the file once written; a crash may cut the last line, a new run starts a new file"
 
+    @property
+    def batch_guarantee(self) -> str:
+        return EXACTLY_ONCE
+
     def open(self, schema: Schema) -> Writer:
-        prepare_file(self._path, self._overwrite)
-        return _CsvWriter(self._path, schema, self._delimiter)
+        return TextFileWriter(self._path, CsvText(schema, self._delimiter), self._overwrite)
+
+    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+        return TextFileBatches(self._path, CsvText(schema, self._delimiter), self._overwrite, resumed_from)
 
 
-class _CsvWriter(Writer):
-    # Not Arrow's own writer: it puts every string in quotes or none.
+class CsvText(TextFormat):
+    """Lines of CSV. Not by Arrow's own writer: it puts every string in quotes or none."""
 
-    def __init__(self, path: Path, schema: Schema, delimiter: str) -> None:
-        self._file = path.open("wb")
+    def __init__(self, schema: Schema, delimiter: str) -> None:
+        self._names = schema.names
         self._delimiter = pa.scalar(delimiter)
         self._special = f'["\r\n{re.escape(delimiter)}]'
         self._null = ""
         if len(schema) == 1:  # a line of nothing would be no row
             self._special += "|^$"
             self._null = '""'
-        self._write_rows([self._quoted(pa.array([name])) for name in schema.names])
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    @property
+    def header(self) -> bytes:
+        return self._joined([self._quoted(pa.array([name])) for name in self._names])
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
         columns: list[ArrowArray] = []
         for column in times_as_text(batch).columns:
             is_text = pa.types.is_string(column.type)
             columns.append(self._quoted(column) if is_text else column.cast(pa.string()))
-        self._write_rows(columns)
-
-    def close(self, complete: bool) -> None:
-        self._file.close()
+        return self._joined(columns)
 
     def _quoted(self, texts: ArrowArray) -> ArrowArray:
         """In quotes where a text holds what would end it."""
@@ -67,11 +77,9 @@ class _CsvWriter(Writer):
         quoted = pc.binary_join_element_wise(pa.scalar('"'), doubled, pa.scalar('"'), pa.scalar(""))
         return pc.if_else(special, quoted, texts)
 
-    def _write_rows(self, columns: list[ArrowArray]) -> None:
+    def _joined(self, columns: list[ArrowArray]) -> bytes:
         joined: ArrowArray = pc.binary_join_element_wise(
             *columns, self._delimiter, null_handling="replace", null_replacement=self._null
         )
         lines: ArrowArray = pc.binary_join_element_wise(joined, pa.scalar("\n"), pa.scalar(""))
-        if len(lines):
-            self._file.write("".join(lines.to_pylist()).encode())
-            self._file.flush()
+        return "".join(lines.to_pylist()).encode()

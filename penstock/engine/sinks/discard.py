@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
 from penstock.memory.layout import Columns, Layout
 from penstock.query.types import Schema
 
@@ -19,9 +19,17 @@ class Discard(NodeSink):
     def guarantee(self) -> str:
         return "nothing is kept"
 
+    @property
+    def batch_guarantee(self) -> str:
+        return self.guarantee
+
     def open(self, schema: Schema) -> Writer:
         self.count = 0
         return _DiscardWriter(self)
+
+    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+        self.count = 0
+        return _DiscardBatches(self)
 
 
 class _DiscardWriter(Writer):
@@ -35,3 +43,15 @@ class _DiscardWriter(Writer):
 
     def write_columns(self, columns: Columns, start: int, stop: int, layout: Layout) -> None:
         self._sink.count += stop - start
+
+
+class _DiscardBatches(BatchWriter):
+    def __init__(self, sink: Discard) -> None:
+        self._sink = sink
+        self._newest = (-1, 0)  # the last batch and its rows, which are not counted twice
+
+    def write_batch(self, batch_id: int, rows: pa.Table) -> None:
+        if self._newest[0] == batch_id:
+            self._sink.count -= self._newest[1]
+        self._newest = (batch_id, rows.num_rows)
+        self._sink.count += rows.num_rows

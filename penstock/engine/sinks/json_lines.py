@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import NodeSink, Writer
-from penstock.engine.sinks.paths import prepare_file
-from penstock.engine.sinks.text import times_as_text
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.text import TextFileWriter, TextFormat, times_as_text
+from penstock.engine.sinks.text_batches import EXACTLY_ONCE, TextFileBatches
 from penstock.query.types import Schema
 
 
@@ -18,6 +18,9 @@ class JsonLines(NodeSink):
 
     Floats that JSON has no word for are written ``NaN``, ``Infinity`` and ``-Infinity``, which our source and
     most readers take. Costs some microseconds a row: for much output, write Parquet.
+
+    On Spark the file is on the driver's machine, and ``.NAME.penstock.json`` beside it says how far each
+    batch came: keep the two together.
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -27,20 +30,23 @@ class JsonLines(NodeSink):
     def guarantee(self) -> str:
         return "rows are in the file once written; a crash may cut the last line, a new run starts a new file"
 
+    @property
+    def batch_guarantee(self) -> str:
+        return EXACTLY_ONCE
+
     def open(self, schema: Schema) -> Writer:
-        prepare_file(self._path, self._overwrite)
-        return _JsonLinesWriter(self._path)
+        return TextFileWriter(self._path, JsonText(), self._overwrite)
+
+    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+        return TextFileBatches(self._path, JsonText(), self._overwrite, resumed_from)
 
 
-class _JsonLinesWriter(Writer):
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", newline="\n")
+class JsonText(TextFormat):
+    """Lines of JSON, without spaces."""
+
+    def __init__(self) -> None:
         self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def lines(self, batch: pa.RecordBatch) -> bytes:
         encode = self._encode
-        self._file.writelines(f"{encode(row)}\n" for row in times_as_text(batch).to_pylist())
-        self._file.flush()
-
-    def close(self, complete: bool) -> None:
-        self._file.close()
+        return "".join(f"{encode(row)}\n" for row in times_as_text(batch).to_pylist()).encode()

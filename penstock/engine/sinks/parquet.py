@@ -7,13 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.sinks.base import NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.parquet_batches import GROUP_ROWS, PATTERNS, ParquetBatches
 from penstock.engine.sinks.paths import prepare_folder
 from penstock.memory.arrow import arrow_schema
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
-
-_GROUP_ROWS = 131_072  # rows that are collected before they become a row group
 
 
 class Parquet(NodeSink):
@@ -21,6 +20,9 @@ class Parquet(NodeSink):
 
     A file holds ``rows_per_file`` rows and has a hidden name until it is whole; the last one is finished when
     the run ends. Without any row there is one empty file, so that the folder can be read.
+
+    On Spark every batch that has rows makes one file, ``batch-000000000007.parquet``, however few they are:
+    ``rows_per_file`` plays no part, and nothing is compacted. The folder is one on the driver's machine.
     """
 
     def __init__(self, path: str | Path, *, rows_per_file: int = 10_000_000, overwrite: bool = False) -> None:
@@ -35,9 +37,16 @@ class Parquet(NodeSink):
             "and a new run starts from the beginning"
         )
 
+    @property
+    def batch_guarantee(self) -> str:
+        return "exactly once: a file per batch, whole or not there, and replaced if the batch comes again"
+
     def open(self, schema: Schema) -> Writer:
-        prepare_folder(self._path, "part-*.parquet", self._overwrite)
+        prepare_folder(self._path, PATTERNS, self._overwrite)
         return _ParquetWriter(self._path, arrow_schema(schema), self._rows_per_file)
+
+    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+        return ParquetBatches(self._path, arrow_schema(schema), self._overwrite, resumed_from)
 
 
 class _ParquetWriter(Writer):
@@ -52,12 +61,12 @@ class _ParquetWriter(Writer):
     def write(self, batch: pa.RecordBatch) -> None:
         position = 0
         while position < batch.num_rows:
-            part = batch.slice(position, min(self._rows_left, _GROUP_ROWS - self._collected_rows))
+            part = batch.slice(position, min(self._rows_left, GROUP_ROWS - self._collected_rows))
             position += part.num_rows
             self._collected.append(part)
             self._collected_rows += part.num_rows
             self._rows_left -= part.num_rows
-            if self._collected_rows == _GROUP_ROWS or not self._rows_left:
+            if self._collected_rows == GROUP_ROWS or not self._rows_left:
                 self._write_group()
             if not self._rows_left:
                 self._finish_file()

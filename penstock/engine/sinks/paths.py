@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.query.errors import RunError
@@ -16,16 +17,17 @@ def prepare_file(path: Path, overwrite: bool) -> None:
     _make_folder(path.parent)
 
 
-def prepare_folder(path: Path, pattern: str, overwrite: bool) -> None:
-    """Makes way for output files in a folder. Overwriting removes what matches ``pattern``, nothing else."""
+def prepare_folder(path: Path, patterns: Iterable[str], overwrite: bool) -> None:
+    """Makes way for output files in a folder. Overwriting removes what matches a pattern, nothing else."""
     if path.exists() and not path.is_dir():
         raise RunError(f"cannot write into '{path}': it is a file; give the path of a folder")
     _make_folder(path)
     present = [file for file in path.iterdir() if not file.name.startswith(".")]
     if present and not overwrite:
         raise RunError(f"folder '{path}' is not empty: give overwrite=True, or another path")
-    for file in [*path.glob(pattern), *path.glob(f".{pattern}.tmp")]:
-        file.unlink()
+    for pattern in patterns:
+        for file in [*path.glob(pattern), *path.glob(f".{pattern}.tmp")]:
+            file.unlink()
 
 
 def _make_folder(path: Path) -> None:

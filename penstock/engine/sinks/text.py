@@ -1,9 +1,48 @@
-"""How sinks that write text spell values."""
+"""Sinks that write text: how they spell values, and the one file that a node run writes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from penstock.engine.sinks.base import Writer
+from penstock.engine.sinks.paths import prepare_file
+
+
+class TextFormat(ABC):
+    """Rows as lines of text."""
+
+    @property
+    def header(self) -> bytes:
+        """What a file begins with."""
+        return b""
+
+    @abstractmethod
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        """A line per row, each with its line end."""
+
+
+class TextFileWriter(Writer):
+    """Writes a file from its beginning, rows as they come."""
+
+    def __init__(self, path: Path, text: TextFormat, overwrite: bool) -> None:
+        prepare_file(path, overwrite)
+        self._file = path.open("wb")
+        self._text = text
+        self._add(text.header)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._add(self._text.lines(batch))
+
+    def close(self, complete: bool) -> None:
+        self._file.close()
+
+    def _add(self, lines: bytes) -> None:
+        self._file.write(lines)
+        self._file.flush()
 
 
 def times_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from penstock.engine.sources.reader import BadRecord, Reader, visible_arrays
+from penstock.engine.sources.reader import BadRecord, Reader, Resume, visible_arrays
 from penstock.memory.layout import Columns, Layout
 
 
@@ -14,8 +14,11 @@ class BufferedReader(Reader):
     The buffer has the arrays of the layout's visible columns only, in the layout's order.
     """
 
-    def __init__(self, layout: Layout, partition: int = 0) -> None:
+    def __init__(self, layout: Layout, partition: int = 0, resume: Resume | None = None) -> None:
         super().__init__(partition)
+        if resume is not None:
+            self.offset = resume.offset
+        self._records = 0 if resume is None else resume.records  # records before the next batch
         self._places = visible_arrays(layout)
         self._buffer: Columns = ()
         self._position = 0
@@ -29,6 +32,10 @@ class BufferedReader(Reader):
     def hold(self, columns: Columns, count: int) -> None:
         """Makes these events the buffer."""
         self._buffer, self._position, self._buffered = columns, 0, count
+
+    @property
+    def records(self) -> int:
+        return self._records
 
     def reject(self, record_number: int, record: str, reason: str) -> None:
         """Keeps a bad record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.engine.sources.buffered import BufferedReader
+from penstock.engine.sources.column_data import arrow_columns, check_columns, inferred_schema
+from penstock.engine.sources.offsets import OffsetPositions
+from penstock.engine.sources.paced import PacedReader, begun_pace
 from penstock.engine.sources.pacing import Pace, Rate
-from penstock.engine.sources.reader import NodeSource, Reader, visible_arrays
-from penstock.memory.arrow import ArrowArray, arrow_type, numpy_from_arrow, schema_from_arrow, type_fits
+from penstock.engine.sources.reader import ENDLESS, NodeSource, Positions, Reader, Resume, visible_arrays
+from penstock.engine.sources.shipping import LARGE_BYTES, MappedColumns
+from penstock.memory.arrow import ArrowArray, numpy_from_arrow
 from penstock.memory.layout import Columns as Arrays
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ColumnData = Mapping[str, "NDArray[Any] | Sequence[Any]"]
-_ENDLESS = 1 << 62
+_BATCH_ROWS = 65_536
 
 
 class Columns(NodeSource):
@@ -56,11 +62,12 @@ class Columns(NodeSource):
             )
         if rate is not None:
             Pace(rate, partitions)  # a wrong rate fails here
-        self._arrays = _arrow_columns(data, wanted)
-        self._schema = wanted or _inferred(self._arrays)
-        self._rows = len(next(iter(self._arrays.values()))) if self._arrays else 0
+        self._data: dict[str, ArrowArray] | MappedColumns = (arrays := arrow_columns(data, wanted))
+        self._schema = wanted or inferred_schema(arrays)
+        self._rows = len(next(iter(arrays.values()))) if arrays else 0
         self._repeat, self._partitions, self._ordered, self._rate = repeat, partitions, ordered, rate
-        _check(self._arrays, self._schema, self._rows)
+        self._key: tuple[Any, ...] | None = None  # of the source that this one was shipped from
+        check_columns(arrays, self._schema, self._rows)
 
     @property
     def schema(self) -> Schema:
@@ -78,21 +85,66 @@ class Columns(NodeSource):
     def partitions(self) -> int:
         return self._partitions
 
+    def key(self) -> tuple[Any, ...]:
+        return self._key or super().key()
+
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
-        arrays: list[NDArray[Any]] = []
-        for field in layout.visible:
-            data, nulls = numpy_from_arrow(self._arrays[field.name], field, strings)
-            arrays.append(data)
-            if field.nullable:
-                arrays.append(np.zeros(len(data), np.bool_) if nulls is None else nulls)
+        arrays = [array for field in layout.visible for array in self._numpy(field, strings)]
         readers: list[Reader] = []
         for partition in range(self._partitions):
             part = tuple(array[partition :: self._partitions] for array in arrays)
-            rows = len(range(partition, self._rows, self._partitions))
-            total = _ENDLESS if self._repeat is None and rows else rows * (self._repeat or 0)
             pace = None if self._rate is None else Pace(self._rate, self._partitions)
+            rows, total = self._rows_in(partition), self._total(partition)
             readers.append(_ColumnsReader(partition, layout, part, rows, total, pace))
         return readers
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        totals = [self._total(partition) for partition in range(self._partitions)]
+        return OffsetPositions(totals, self._rate, start)
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        begun = begun_pace(self._rate, self._partitions, hint)
+        rows, start = self._rows_in(partition), resume.position
+        if end - start < rows:  # a part of the columns: no more than that is converted
+            return _ColumnsRange(self, partition, layout, strings, start, end, begun)
+        arrays = [array for field in layout.visible for array in self._numpy(field, strings)]
+        part = tuple(array[partition :: self._partitions] for array in arrays)
+        return _ColumnsReader(partition, layout, part, rows, end, None, start, begun)
+
+    def shipped(self, folder: str) -> NodeSource:
+        if isinstance(self._data, MappedColumns) or sum(a.nbytes for a in self._data.values()) < LARGE_BYTES:
+            return self
+        other = copy.copy(self)
+        other._data, other._key = MappedColumns.written(self._data, folder), self.key()
+        return other
+
+    def _rows_in(self, partition: int) -> int:
+        return len(range(partition, self._rows, self._partitions))
+
+    def _total(self, partition: int) -> int:
+        rows = self._rows_in(partition)
+        return ENDLESS if self._repeat is None and rows else rows * (self._repeat or 0)
+
+    def _numpy(self, field: Field, strings: StringPool, rows: slice | None = None) -> list[NDArray[Any]]:
+        """A column, and its mask if it may have nulls; of some rows only, if they are given."""
+        arrays = self._data.arrays if isinstance(self._data, MappedColumns) else self._data
+        array = arrays[field.name]
+        if rows is not None:
+            array = array.slice(rows.start, rows.stop - rows.start)
+            if rows.step > 1:
+                array = array.take(pa.array(np.arange(0, len(array), rows.step)))
+        data, nulls = numpy_from_arrow(array, field, strings)
+        if not field.nullable:
+            return [data]
+        return [data, np.zeros(len(data), np.bool_) if nulls is None else nulls]
 
 
 class Rows(Columns):
@@ -122,36 +174,19 @@ class Rows(Columns):
         super().__init__(data, schema, repeat=repeat, partitions=partitions, ordered=ordered, rate=rate)
 
 
-class PacedReader(Reader):
-    """A reader whose events are all there, or can be made at will, and that may be held back by a pace."""
-
-    def __init__(self, partition: int, total: int, pace: Pace | None) -> None:
-        super().__init__(partition)
-        self._total = total
-        self._pace = pace
-        self._due = total if pace is None else 0  # events that may have been read by now
-
-    def available(self, now_ns: int) -> int:
-        if self._pace is not None:
-            self._due = min(self._total, self._pace.due(now_ns))
-        return self._due - self.offset
-
-    @property
-    def finished(self) -> bool:
-        return self.offset >= self._total
-
-    def created_ns(self) -> int | None:
-        return None if self._pace is None or self.offset == 0 else self._pace.when(self.offset)
-
-    def next_due_ns(self) -> int | None:
-        return None if self._pace is None or self.finished else self._pace.when(self.offset + 1)
-
-
 class _ColumnsReader(PacedReader):
     def __init__(
-        self, partition: int, layout: Layout, arrays: Arrays, rows: int, total: int, pace: Pace | None
+        self,
+        partition: int,
+        layout: Layout,
+        arrays: Arrays,
+        rows: int,
+        total: int,
+        pace: Pace | None,
+        start: int = 0,
+        begun: Pace | None = None,
     ) -> None:
-        super().__init__(partition, total, pace)
+        super().__init__(partition, total, pace, start, begun)
         self._targets = visible_arrays(layout)
         self._arrays = arrays
         self._rows = rows
@@ -170,82 +205,45 @@ class _ColumnsReader(PacedReader):
         return written
 
 
-def _arrow_columns(data: Any, schema: Schema | None) -> dict[str, ArrowArray]:
-    """Every column as one Arrow array; those the schema names are brought to its type."""
-    if isinstance(data, pa.Table):
-        columns: dict[str, Any] = {name: data.column(name) for name in data.column_names}
-    elif isinstance(data, Mapping):
-        columns = dict(data)
-    elif hasattr(data, "columns") and hasattr(data, "dtypes"):
-        return _arrow_columns(pa.Table.from_pandas(data, preserve_index=False), schema)
-    else:
-        raise QueryError(
-            "columns must be a dict of arrays, an Arrow table or a data frame",
-            detail=f"got {type(data).__name__}",
-        )
-    if schema is None:
-        return {name: _arrow_array(name, values, None) for name, values in columns.items()}
-    missing = [name for name in schema.names if name not in columns]
-    if missing:
-        raise QueryError(
-            f"column '{missing[0]}' is in the schema but not in the data",
-            hint=f"columns here: {', '.join(columns)}",
-        )
-    return {field.name: _arrow_array(field.name, columns[field.name], field) for field in schema}
+class _ColumnsRange(BufferedReader):
+    """Some of a partition's events; converts a batch of them at a time."""
 
+    def __init__(
+        self,
+        source: Columns,
+        partition: int,
+        layout: Layout,
+        strings: StringPool,
+        start: int,
+        end: int,
+        begun: Pace | None,
+    ) -> None:
+        super().__init__(layout, partition)
+        self._share = partition  # of the source's rows
+        self._source, self._layout, self._strings = source, layout, strings
+        self.offset, self._end, self._came_at = start, end, begun
 
-def _arrow_array(name: str, values: Any, field: Field | None) -> ArrowArray:
-    try:
-        if isinstance(values, pa.ChunkedArray | pa.Array):
-            array = values
-        elif isinstance(values, np.ndarray) and values.dtype != np.dtype(object):
-            array = pa.array(np.ascontiguousarray(values))
-        else:
-            array = pa.array(list(values), None if field is None else arrow_type(field.dtype))
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        if field is not None and not type_fits(array.type, field):
-            array = array.cast(arrow_type(field.dtype))
-        return array
-    except (
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        pa.ArrowNotImplementedError,
-        ValueError,
-        TypeError,
-        OverflowError,
-    ) as error:
-        wanted = f"{field.dtype}" if field is not None else "one type"
-        raise QueryError(
-            f"column '{name}' does not fit", detail=f"its values are not all {wanted}: {error}"
-        ) from None
+    @property
+    def records(self) -> int:
+        return self.offset
 
+    def available(self, now_ns: int) -> int:
+        return self._end - self.offset
 
-def _inferred(arrays: dict[str, ArrowArray]) -> Schema:
-    for name, array in arrays.items():
-        if pa.types.is_null(array.type):
-            raise QueryError(
-                f"cannot tell the type of column '{name}'", detail="it has no value", hint="give schema="
-            )
-    with_nulls = [name for name, array in arrays.items() if _null_count(array)]
-    return schema_from_arrow(pa.schema([(name, array.type) for name, array in arrays.items()]), with_nulls)
+    @property
+    def finished(self) -> bool:
+        return self.offset >= self._end
 
+    def created_ns(self) -> int | None:
+        return None if self._came_at is None or self.offset == 0 else self._came_at.when(self.offset)
 
-def _check(arrays: dict[str, ArrowArray], schema: Schema, rows: int) -> None:
-    for field in schema:
-        array = arrays[field.name]
-        if len(array) != rows:
-            raise QueryError(
-                "columns have different lengths",
-                detail=f"'{schema.names[0]}' has {rows} rows, '{field.name}' has {len(array)}",
-            )
-        if _null_count(array) and not field.nullable:
-            raise QueryError(
-                f"column '{field.name}' has nulls", hint=f"write '{field.dtype}?' in the schema to allow them"
-            )
-
-
-def _null_count(array: ArrowArray) -> int:
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        array = array.dictionary_decode()
-    return int(array.null_count)
+    def refill(self) -> None:
+        rows, step = self._source._rows_in(self._share), self._source.partitions
+        position = self.offset % rows
+        count = min(_BATCH_ROWS, self._end - self.offset, rows - position)
+        if count > 0:
+            first = position * step + self._share
+            chosen = slice(first, first + (count - 1) * step + 1, step)
+            fields = self._layout.visible
+            arrays = [array for f in fields for array in self._source._numpy(f, self._strings, chosen)]
+            self.hold(tuple(arrays), count)

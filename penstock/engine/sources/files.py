@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.engine.sources.buffered import BufferedReader
-from penstock.engine.sources.reader import NodeSource, Reader
-from penstock.engine.sources.tables import arrow_file_schema, parquet_schema, read_arrow, read_parquet
+from penstock.engine.sources.file_positions import FilePositions
+from penstock.engine.sources.file_reader import FilesReader, FolderReader
+from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
+from penstock.engine.sources.tables import (
+    arrow_file_schema,
+    arrow_rows,
+    parquet_rows,
+    parquet_schema,
+    read_arrow,
+    read_parquet,
+)
 from penstock.engine.sources.text import Parsed
-from penstock.engine.sources.text_files import infer_csv, infer_json, read_csv, read_json
+from penstock.engine.sources.text_files import (
+    COMPRESSED,
+    estimated_lines,
+    infer_csv,
+    infer_json,
+    read_csv,
+    read_json,
+)
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
@@ -26,8 +40,6 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
     "csv": (".csv",),
     "jsonl": (".jsonl", ".ndjson", ".json"),
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")  # CSV and JSON lines only; the others compress inside
-_POLL_NS = 100_000_000
 
 
 class Files(NodeSource):
@@ -110,7 +122,27 @@ class Files(NodeSource):
         return sorted(file for file in found if _is_whole(file) and file.is_file())
 
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
-        return [_FilesReader(self, self._watch, layout, strings)]
+        return [FolderReader(self, self._watch, layout, strings)]
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        return FilePositions(self, journal)
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        return FilesReader(self, [Path(name) for name in hint], layout, strings, resume)
+
+    def events_in(self, path: Path) -> int:
+        """About how many events a file has, for a look at no more than its beginning or its end."""
+        if self._format == "parquet":
+            return parquet_rows(path)
+        return estimated_lines(path) if self._format in ("csv", "jsonl") else arrow_rows(path)
 
     def batches(self, path: Path, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
         """The events of one file, batch by batch."""
@@ -196,68 +228,6 @@ class JsonLines(_Table):
     _kind = "jsonl"
 
 
-class _FilesReader(BufferedReader):
-    def __init__(self, source: Files, watch: bool, layout: Layout, strings: StringPool) -> None:
-        super().__init__(layout)
-        self._source, self._watch, self._layout, self._strings = source, watch, layout, strings
-        self._seen: set[Path] = set()
-        self._waiting: deque[Path] = deque()
-        self._file: Path | None = None
-        self._batches: Iterator[Parsed] | None = None
-        self._records = 0  # records before the next batch, over all files
-        self._lines = 0  # lines before the next batch, in the current file
-        self._listed_ns: int | None = None
-        self._list()
-
-    def available(self, now_ns: int) -> int:
-        if self.buffered:
-            return self.buffered
-        if self._batches is not None or self._waiting:
-            return 1
-        if self._watch and (self._listed_ns is None or now_ns >= self._listed_ns + _POLL_NS):
-            self._listed_ns = now_ns
-            self._list()
-        return 1 if self._waiting else 0
-
-    @property
-    def finished(self) -> bool:
-        return not (self._watch or self.buffered or self._waiting or self._batches is not None)
-
-    def next_due_ns(self) -> int | None:
-        if not self._watch or self._listed_ns is None:
-            return None
-        return self._listed_ns + _POLL_NS
-
-    def refill(self) -> None:
-        while self._batches is not None or self._waiting:
-            if self._batches is None:
-                self._file, self._lines = self._waiting.popleft(), 0
-                self._batches = self._source.batches(self._file, self._layout, self._strings)
-            parsed = next(self._batches, None)
-            if parsed is None:
-                self._batches = None
-                continue
-            assert self._file is not None
-            for bad in parsed.bad:
-                place = f"{self._source.unit} {self._lines + bad.line + 1} of {self._file.name}"
-                self.reject(self._records + bad.record, bad.text, f"{bad.reason} ({place})")
-            self._records += parsed.records
-            self._lines += parsed.lines
-            self.hold(parsed.columns, parsed.count)
-            return
-
-    def close(self) -> None:
-        if self._batches is not None:
-            self._batches.close()  # type: ignore[attr-defined]  # they are generators
-            self._batches = None
-        self._waiting.clear()
-
-    def _list(self) -> None:
-        new = [path for path in self._source.list_files() if path not in self._seen]
-        self._seen.update(new)
-        self._waiting.extend(new)
-
-
 def _format(path: Path, given: str | None) -> str:
     if given is not None:
         if given not in _SUFFIXES:
@@ -273,7 +243,7 @@ def _format(path: Path, given: str | None) -> str:
 
 
 def _suffix(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix in _COMPRESSED else path).suffix
+    return (path.with_suffix("") if path.suffix in COMPRESSED else path).suffix
 
 
 def _glob_part(path: Path) -> int | None:

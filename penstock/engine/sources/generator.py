@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.sources.columns import PacedReader
+from penstock.engine.sources.offsets import OffsetPositions
+from penstock.engine.sources.paced import PacedReader, begun_pace
 from penstock.engine.sources.pacing import Pace, Rate
-from penstock.engine.sources.reader import NodeSource, Reader
+from penstock.engine.sources.reader import ENDLESS, NodeSource, Positions, Reader, Resume
+from penstock.engine.sources.shipping import StoredObject
 from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError, RunError
@@ -21,7 +25,6 @@ from penstock.query.types import DataType, Schema
 #: + n]``.
 Fill = Callable[[int, int, dict[str, NDArray[Any]], int], None]
 
-_ENDLESS = 1 << 62
 #: Events that a partition holds in one piece.
 STRIPE = 65_536
 
@@ -54,10 +57,10 @@ class Generator(NodeSource):
     ) -> None:
         if partitions < 1:
             raise QueryError("partitions must be positive", detail=f"got {partitions}", hint="write e.g. 2")
-        self._fill = fill
+        words = {name: tuple(texts) for name, texts in (vocabulary or {}).items()}
+        self._made_with: _MadeWith | StoredObject[_MadeWith] = _MadeWith(fill, words)
         self._partitions = partitions
         self._schema = Schema.of(schema)
-        self._vocabulary = dict(vocabulary or {})
         self._limit, self._rate, self._ordered = limit, rate, ordered
         if limit is not None and limit < 0:
             raise QueryError(
@@ -65,8 +68,9 @@ class Generator(NodeSource):
             )
         if rate is not None:
             Pace(rate, partitions)  # a wrong rate fails here
+        self._key: tuple[Any, ...] | None = None  # of the source that this one was shipped from
         for field in self._schema:
-            if field.dtype is DataType.STRING and not self._vocabulary.get(field.name):
+            if field.dtype is DataType.STRING and not words.get(field.name):
                 raise QueryError(
                     f"string column '{field.name}' has no vocabulary",
                     hint=f"give vocabulary={{'{field.name}': [...]}}; the function writes indices into it",
@@ -88,14 +92,60 @@ class Generator(NodeSource):
     def partitions(self) -> int:
         return self._partitions
 
+    def key(self) -> tuple[Any, ...]:
+        return self._key or super().key()
+
+    @property
+    def made_with(self) -> _MadeWith:
+        """The function and its vocabulary; loaded once per process, if they were shipped in a file."""
+        stored = self._made_with
+        return stored.value if isinstance(stored, StoredObject) else stored
+
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
         readers: list[Reader] = []
         for partition in range(self._partitions):
             stripes = Stripes(partition, self._partitions)
-            total = _ENDLESS if self._limit is None else stripes.count_below(self._limit)
             pace = None if self._rate is None else Pace(self._rate, self._partitions)
-            readers.append(_GeneratorReader(self, stripes, layout, strings, total, pace))
+            readers.append(_GeneratorReader(self, stripes, layout, strings, self._total(partition), pace))
         return readers
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        totals = [self._total(partition) for partition in range(self._partitions)]
+        return OffsetPositions(totals, self._rate, start)
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        stripes = Stripes(partition, self._partitions)
+        begun = begun_pace(self._rate, self._partitions, hint)
+        return _GeneratorReader(self, stripes, layout, strings, end, None, resume.position, begun)
+
+    def shipped(self, folder: str) -> NodeSource:
+        if isinstance(self._made_with, StoredObject):
+            return self
+        stored = StoredObject.of(self._made_with, folder)
+        if stored is None:
+            return self
+        other = copy.copy(self)
+        other._made_with, other._key = stored, self.key()
+        return other
+
+    def _total(self, partition: int) -> int:
+        if self._limit is None:
+            return ENDLESS
+        return Stripes(partition, self._partitions).count_below(self._limit)
+
+
+@dataclass(frozen=True)
+class _MadeWith:
+    fill: Fill
+    vocabulary: dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -112,7 +162,7 @@ class Stripes:
     def place(self, offset: int) -> tuple[int, int]:
         """Where its event stands in the whole stream, and how many follow there in one piece."""
         if self.partitions == 1:
-            return offset, _ENDLESS
+            return offset, ENDLESS
         stripe, within = divmod(offset, STRIPE)
         return (stripe * self.partitions + self.partition) * STRIPE + within, STRIPE - within
 
@@ -124,6 +174,20 @@ class Stripes:
         return rounds * STRIPE + min(STRIPE, max(0, rest - self.partition * STRIPE))
 
 
+# Looked up once per run, not once per range. Codes never change; the words are kept so that their id stays
+# theirs.
+_known_codes: WeakKeyDictionary[StringPool, dict[int, tuple[tuple[str, ...], NDArray[np.int32]]]] = (
+    WeakKeyDictionary()
+)
+
+
+def _codes(words: tuple[str, ...], strings: StringPool) -> NDArray[np.int32]:
+    known = _known_codes.setdefault(strings, {})
+    if id(words) not in known:
+        known[id(words)] = words, strings.codes(words)
+    return known[id(words)][1]
+
+
 class _GeneratorReader(PacedReader):
     def __init__(
         self,
@@ -133,9 +197,12 @@ class _GeneratorReader(PacedReader):
         strings: StringPool,
         total: int,
         pace: Pace | None,
+        start: int = 0,
+        begun: Pace | None = None,
     ) -> None:
-        super().__init__(stripes.partition, total, pace)
-        self._fill = source._fill
+        super().__init__(stripes.partition, total, pace, start, begun)
+        made_with = source.made_with
+        self._fill = made_with.fill
         self._stripes = stripes
         # name → its place in a block's columns; masks under "name?".
         self._places: dict[str, int] = {}
@@ -157,7 +224,7 @@ class _GeneratorReader(PacedReader):
                 self._places[f"{field.name}?"] = mask
                 self._cleared += [mask, place]
             if field.dtype is DataType.STRING:
-                self._codes.append((field.name, place, strings.codes(source._vocabulary[field.name])))
+                self._codes.append((field.name, place, _codes(made_with.vocabulary[field.name], strings)))
 
     def read(self, columns: Columns, start: int, limit: int) -> int:
         offset, in_one_piece = self._stripes.place(self.offset)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from penstock.engine.sources.buffered import BufferedReader
 from penstock.engine.sources.csv_lines import CsvParser
 from penstock.engine.sources.files import SchemaLike
 from penstock.engine.sources.json_lines import JsonParser
-from penstock.engine.sources.reader import NodeSource, Reader
+from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
+from penstock.engine.sources.spool import CUT_OFF, Sockets, Spool, SpoolReader
 from penstock.engine.sources.text import LINE_BYTES, TOO_LONG, LineBuffer, LineParser
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -26,9 +28,9 @@ class TcpLines(NodeSource):
     """Lines of JSON or CSV (fields in schema order, no header) from a TCP peer, until it closes.
 
     Connects to ``host:port`` or, with ``listen``, waits there for one peer; on this machine only, unless
-    ``host`` says otherwise. **Not replayable:** what was sent before a crash is gone. Lines that do not fit
-    are bad records, and so is a last line that was cut off. No encryption, no password: across machines, put
-    a tunnel in front.
+    ``host`` says otherwise. **Not replayable:** what was sent before a crash is gone; on Spark, what had not
+    been written beside the checkpoint yet. Lines that do not fit are bad records, and so is a last line that
+    was cut off. No encryption, no password: across machines, put a tunnel in front.
     """
 
     def __init__(
@@ -73,24 +75,50 @@ class TcpLines(NodeSource):
         return ("TcpLines", self._host, self._port, *how, self._schema)
 
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
-        place = f"{self._host}:{self._port}"
-        parser: LineParser
+        parser = self._parser(layout, strings)
+        server, connection = self._connect()
+        return [_LinesReader(layout, parser, self._place, server=server, connection=connection)]
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        if journal is None:
+            raise RunError("lines from a connection need a folder that keeps them: none was given")
+        if self._port == 0:
+            raise RunError("nobody would learn which port was chosen: on Spark, give a port other than 0")
+        return Spool(journal, self._connect, self._place, start or [0])
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        folder, names = hint
+        return SpoolReader(folder, names, self._parser(layout, strings), layout, resume)
+
+    @property
+    def _place(self) -> str:
+        return f"{self._host}:{self._port}"
+
+    def _parser(self, layout: Layout, strings: StringPool) -> LineParser:
         if self._format == "csv":
-            parser = CsvParser(self._schema.names, self._schema, layout, strings, self._delimiter)
-        else:
-            parser = JsonParser(self._schema, layout, strings)
+            return CsvParser(self._schema.names, self._schema, layout, strings, self._delimiter)
+        return JsonParser(self._schema, layout, strings)
+
+    def _connect(self) -> Sockets:
         try:
             if self._listen:
                 family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
                 server = socket.create_server((self._host, self._port), family=family, backlog=1)
                 self.address = server.getsockname()[:2]
-                return [_LinesReader(layout, parser, place, server=server)]
-            connection = socket.create_connection((self._host, self._port), self._connect_seconds)
+                return server, None
+            return None, socket.create_connection((self._host, self._port), self._connect_seconds)
         except OSError as error:
             what = "listen on" if self._listen else "connect to"
             hint = "is the port free?" if self._listen else "start the peer first, or give listen=True"
-            raise RunError(f"cannot {what} {place}: {error}; {hint}") from None
-        return [_LinesReader(layout, parser, place, connection=connection)]
+            raise RunError(f"cannot {what} {self._place}: {error}; {hint}") from None
 
 
 class _LinesReader(BufferedReader):
@@ -110,7 +138,6 @@ class _LinesReader(BufferedReader):
             if opened is not None:
                 opened.setblocking(False)
         self._lines = LineBuffer()
-        self._records = 0
         self._closed_by_peer = False
         self._cut_off = b""
         self._polled_ns: int | None = None
@@ -187,6 +214,6 @@ class _LinesReader(BufferedReader):
         rest, self._cut_off = self._cut_off, b""
         if rest:
             too_long = len(rest) > LINE_BYTES
-            reason = TOO_LONG if too_long else "the connection was closed in the middle of the line"
+            reason = TOO_LONG if too_long else CUT_OFF
             self.reject(self._records, rest[:8_000].decode(errors="replace"), reason)
             self._records += 1

@@ -48,6 +48,12 @@ class Pace:
             begin_ns += length_ns
             due += length_ns * per_1000_s
 
+    def start(self, now_ns: int, done: int = 0) -> int:
+        """Starts the clock as if ``done`` events had been due by now; returns when it would have begun."""
+        self._start_ns = 0
+        self._start_ns = now_ns - (self.when(done) or 0 if done else 0)
+        return self._start_ns
+
     def due(self, now_ns: int) -> int:
         """How many events are due by then. The first call starts the clock."""
         if self._start_ns is None:

@@ -1,16 +1,23 @@
-"""What the node runtime asks of a source: a reader per partition that writes events straight into blocks."""
+"""What the runtimes ask of a source: readers that write events straight into blocks, and positions that can
+be read again.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.connectors import Source
+from penstock.query.errors import RunError
 
 #: A bad record is kept with at most this many characters of its text.
 RECORD_CHARS = 1_000
+#: Where a partition ends that never does.
+ENDLESS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,18 @@ class BadRecord:
         return cls(partition, offset, record[:RECORD_CHARS], reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Where one partition goes on."""
+
+    #: in the source's own unit: events, files, or pieces of a spool
+    position: int = 0
+    #: events before it
+    offset: int = 0
+    #: records before it, good and bad
+    records: int = 0
+
+
 class Reader(ABC):
     """One partition of an opened source; used by one thread at a time.
 
@@ -43,6 +62,11 @@ class Reader(ABC):
         self.partition = partition
         #: The offset of the next event, which is also the number of events read so far.
         self.offset = 0
+
+    @property
+    def records(self) -> int:
+        """Records decoded so far, good and bad; all up to the reader's end once it has ``finished``."""
+        return self.offset
 
     @abstractmethod
     def available(self, now_ns: int) -> int:
@@ -101,6 +125,69 @@ class NodeSource(Source):
         ``layout`` holds the columns that somebody reads, and perhaps system columns, which the engine fills
         itself.
         """
+
+    def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
+        """How far it can be read, for a run that goes on at ``start``; None is the beginning.
+
+        ``journal`` is a folder that belongs to this source alone and outlives the run, a path or a URI. A
+        source whose order of events is not in its data keeps it there.
+        """
+        raise RunError(
+            f"a {type(self).__name__} source cannot be read again: Spark needs that after a failure; "
+            f"run it with on=ps.Node(), or write its events to files first"
+        )
+
+    def open_range(
+        self,
+        partition: int,
+        resume: Resume,
+        end: int,
+        layout: Layout,
+        strings: StringPool,
+        hint: Any = None,
+    ) -> Reader:
+        """A reader of the events from ``resume`` to position ``end``, all of which are due.
+
+        ``hint`` is what ``Positions.describe`` said of the range. The reader's offsets, and the numbers of
+        bad records, go on where ``resume`` says. ``created_ns`` is in Unix time.
+        """
+        raise RunError(f"a {type(self).__name__} source cannot be read by ranges")
+
+    def shipped(self, folder: str) -> NodeSource:
+        """The same source in a form that is cheap to send to other processes.
+
+        What is large is written into ``folder``, once; the other processes must be able to read it there.
+        """
+        return self
+
+
+class Positions(ABC):
+    """How far a source's partitions can be read. One process has it, beside the driver."""
+
+    #: When pacing began, in Unix time; None for a source that is not paced.
+    started_unix_ns: int | None = None
+
+    @property
+    @abstractmethod
+    def final(self) -> list[int] | None:
+        """Where each partition ends, ``ENDLESS`` for one that does not; None if none is known to."""
+
+    @abstractmethod
+    def latest(self, start: Sequence[int], limit: int | None) -> list[int]:
+        """How far each partition can be read now: at most about ``limit`` events in all beyond ``start``.
+
+        What it returned once stays readable, also after a restart.
+        """
+
+    def describe(self, partition: int, start: int, end: int) -> Any:
+        """What ``open_range`` must be told of this range besides its ends: something small to pickle."""
+        return None
+
+    def release(self, before: Sequence[int]) -> None:  # noqa: B027 - most keep nothing
+        """Nothing before these positions will be read again."""
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Lets go of files, sockets and threads. No other call may follow."""
 
 
 def visible_arrays(layout: Layout) -> list[int]:

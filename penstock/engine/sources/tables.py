@@ -56,6 +56,18 @@ def arrow_file_schema(path: Path) -> Schema:
         return schema_from_arrow(stored, [name for name in stored.names if first.column(name).null_count])
 
 
+def parquet_rows(path: Path) -> int:
+    """How many rows a Parquet file has."""
+    with _opening(path), pq.ParquetFile(path) as file:
+        return int(file.metadata.num_rows)
+
+
+def arrow_rows(path: Path) -> int:
+    """How many rows an Arrow IPC file has."""
+    with _opening(path), pa.memory_map(str(path)) as memory:
+        return sum(batch.num_rows for batch in _arrow_batches(memory)[1])
+
+
 def _parsed(batch: pa.RecordBatch, schema: Schema, layout: Layout, strings: StringPool) -> Parsed:
     present = Schema(f for f in schema if f.name in batch.schema.names)
     arrays = {f.name: batch.column(f.name) for f in present}

@@ -20,6 +20,10 @@ from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
 
 _CHUNK_BYTES = 1 << 19
+_SAMPLE_BYTES = 1 << 14
+#: CSV and JSON lines only; the others compress inside.
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_INFLATED = 5  # times as large, about, as a compressed file of text
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -85,6 +89,20 @@ def infer_json(path: Path) -> Schema:
     except pa.ArrowInvalid as error:
         raise _no_schema(path, error) from None
     return _schema_of(table)
+
+
+def estimated_lines(path: Path) -> int:
+    """About how many lines a file has, by those at its beginning; for a compressed file, a guess."""
+    try:
+        size = path.stat().st_size
+        with pa.input_stream(str(path), compression="detect") as stream:
+            sample: bytes = stream.read(_SAMPLE_BYTES)
+    except OSError as error:
+        raise RunError(f"cannot read file '{path}': {error}") from error
+    if len(sample) < _SAMPLE_BYTES:
+        return sample.count(b"\n") + 1
+    inflated = _INFLATED * size if path.suffix in COMPRESSED else size
+    return max(1, sample.count(b"\n")) * inflated // len(sample)
 
 
 def _schema_of(table: pa.Table) -> Schema:

@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,11 @@ class TrafficSimulation:
         self._keyframes: dict[int, _Keyframe] = {}
         self._begin()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The settings say it all. A process that is sent the simulation again goes on with the one it has,
+        # where that stands.
+        return _received, (self.settings,)
+
     def fill(self, offset: int, n: int, columns: dict[str, NDArray[Any]], start: int) -> None:
         """Write the rows [offset, offset + n) into `columns` from position `start` on."""
         frame, row = self.locate(offset)
@@ -211,6 +217,11 @@ class TrafficSimulation:
             number = frame // _KEYFRAME_EVERY
             if latest - number >= 2 * (number & -number):
                 del self._keyframes[frame]
+
+
+@lru_cache(2)
+def _received(settings: TrafficSettings) -> TrafficSimulation:
+    return TrafficSimulation(settings)
 
 
 _KEYFRAME_EVERY = 500

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -30,6 +33,10 @@ class YahooReplay:
         self._ordered = tuple(self.columns[name] for name, _ in FIELDS)
         self._span_us = size * 1_000_000 // settings.events_per_second
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made again where it is sent to, once per process: quicker than to send it.
+        return _received, (self.events.settings, self.size)
+
     def fill(self, offset: int, n: int, columns: dict[str, NDArray[np.int64]], start: int) -> None:
         """Copies events [offset, offset + n) of the endless replay."""
         while n:
@@ -38,6 +45,11 @@ class YahooReplay:
             target = tuple(columns[name] for name, _ in FIELDS)
             _copy(self._ordered, position, count, target, start, cycle * self._span_us)
             offset, n, start = offset + count, n - count, start + count
+
+
+@lru_cache(1)
+def _received(settings: YahooSettings, size: int) -> YahooReplay:
+    return YahooReplay(settings, size)
 
 
 @njit(nogil=True, cache=True)

@@ -1,0 +1,64 @@
+"""Files that survive a crash: replaced whole, or appended to from a known length."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def hidden(path: Path) -> Path:
+    """The name that a file has until it is whole; no reader looks at it."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def replace_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Lets ``write`` make the file under its hidden name, then gives it its own, replacing one that is there.
+
+    The file and its name are on disk when this returns. Before that, the old one is there as it was.
+    """
+    temporary = hidden(path)
+    write(temporary)
+    sync(temporary)
+    os.replace(temporary, path)
+    sync(path.parent)  # without this a crash may forget the new name
+
+
+class LogFile:
+    """A file that grows at its end and can be cut back; what was done is on disk when a call returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        sync(path.parent)
+
+    @property
+    def length(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def cut(self, length: int) -> None:
+        """Takes away what comes after ``length`` bytes."""
+        if self.length > length:
+            os.ftruncate(self._descriptor, length)
+            os.fsync(self._descriptor)
+
+    def append(self, data: bytes) -> None:
+        left, position = memoryview(data), self.length
+        while left:  # a write may take less than it was given
+            written = os.pwrite(self._descriptor, left, position)
+            left, position = left[written:], position + written
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """A second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def sync(path: Path) -> None:
+    """Waits until a file's content, or which names a folder has, is on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

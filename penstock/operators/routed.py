@@ -1,0 +1,50 @@
+"""Routed operators: those that must see all events of a key in one place, and by which columns they want
+them."""
+
+from __future__ import annotations
+
+from penstock.query.graph import (
+    CoGroupSpec,
+    DeduplicateSpec,
+    IntervalJoinSpec,
+    ProcessSpec,
+    Spec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.windows import Sliding
+
+ROUTED = (
+    WindowAggregateSpec,
+    WindowTopSpec,
+    WindowJoinSpec,
+    IntervalJoinSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    ProcessSpec,
+)
+
+
+def is_routed(spec: Spec) -> bool:
+    """Whether the operator keeps state by key, so that events must be brought to it."""
+    return isinstance(spec, ROUTED)
+
+
+def is_mergeable(spec: Spec) -> bool:
+    """Whether parts of its input can be aggregated apart and the partial states merged: then those travel,
+    and not the events."""
+    if isinstance(spec, WindowAggregateSpec):
+        return isinstance(spec.window, Sliding)  # sessions grow together: their parts depend on each other
+    return isinstance(spec, WindowTopSpec)
+
+
+def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
+    """The key columns of a routed operator in its input ``index``; none means that all events belong
+    together."""
+    match spec:
+        case WindowAggregateSpec(keys) | WindowTopSpec(keys) | DeduplicateSpec(keys) | ProcessSpec(keys):
+            return keys
+        case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on):
+            return tuple(pair[index] for pair in on)
+    raise TypeError(f"not a routed step: {spec!r}")

@@ -1,0 +1,248 @@
+"""The driver's side of a batch: builds the Spark job, hands results to sinks, commits the next version."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from penstock.engine.sinks.base import BatchWriter
+from penstock.memory.edges import END_OF_TIME, START_OF_TIME
+from penstock.metrics.batches import BatchProgress
+from penstock.query.graph import SourceSpec
+from penstock.spark.collected import Collected
+from penstock.spark.job import Job, ShippedJob
+from penstock.spark.map_task import WholeTask, is_whole
+from penstock.spark.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
+from penstock.spark.native import NativePrefix
+from penstock.spark.positions import Progress, moves_from_json
+from penstock.spark.sinks import deliver
+from penstock.spark.stage_task import StageTask
+from penstock.spark.stages import Kind, Stages
+from penstock.state.manifest import FileEntry, Manifest
+from penstock.state.store import StateStore
+
+_COLLECT_EVERY = 20  # batches
+
+
+class Inbox:
+    """Reads what the last stage sends to the driver."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self._sinks: dict[int, tuple[str, RowFormat]] = {}  # by channel
+        for number, channel in enumerate(stages.channels):
+            if channel.kind is Kind.SINK:
+                (layout,) = stages.layouts.inputs(stages.graph[channel.sink])
+                self._sinks[number] = (channel.sink, RowFormat.of(layout, visible=True))
+
+    def read(self, table: pa.Table) -> Collected:
+        found: dict[str, list[pa.RecordBatch]] = {}
+        moves: list[Any] = []
+        reports: list[dict[str, Any]] = []
+        for message in from_batches(table.to_batches()):
+            match self._stages.channels[message.tag].kind:
+                case Kind.SINK:
+                    query, row_format = self._sinks[message.tag]
+                    found.setdefault(query, []).append(row_format.read(message.payload))
+                case Kind.CONTROL:
+                    moves.append(moves_from_json(as_json(message.payload)))
+                case Kind.REPORT:
+                    reports.append(as_json(message.payload))
+                case _:
+                    raise AssertionError(f"channel {message.tag} does not lead to the driver")
+        rows = {query: pa.Table.from_batches(batches) for query, batches in found.items()}
+        return Collected(rows, moves, reports)
+
+
+class Driver:
+    """Runs batches one after the other. ``manifest`` is the newest version that counts."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        job: Job,
+        shipped: ShippedJob,
+        store: StateStore,
+        manifest: Manifest,
+        operators: Mapping[str, str],
+        writers: Mapping[str, BatchWriter],
+        run_id: str,
+    ) -> None:
+        self.manifest = manifest
+        self.late: dict[str, int] = {}  # of the newest batch, by operator
+        stages = job.stages
+        self._session, self._job, self._shipped = session, job, shipped
+        self._stages, self._store = stages, store
+        self._operators, self._writers, self._run_id = operators, writers, run_id
+        self._inbox = Inbox(stages)
+        self._whole_inbox = None if job.whole is None else Inbox(job.whole)
+        self._queries_of = {
+            node.id: sorted(node.queries) for node in stages.graph.nodes if node.id in operators
+        }
+        #: For a DataFrame source of which Spark itself does the first steps.
+        self.prefix: NativePrefix | None = None
+        #: Asked after every batch: the routing of the next.
+        self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
+
+    @property
+    def progress(self) -> Progress:
+        return Progress.from_json(self.manifest.progress)
+
+    def run(self, frame: DataFrame, batch_id: int, *, ending: bool = False) -> BatchProgress | None:
+        """Runs one batch; None if it has counted already."""
+        if batch_id < self.manifest.version:
+            return None
+        clock = Clock()
+        before = self.progress
+        lowered = None
+        if self.prefix is not None and not ending:
+            alone = is_whole(self._job, before)
+            frame, lowered = self.prefix.messages(frame, self._shipped, self.manifest, before, whole=alone)
+        if not is_whole(self._job, before):
+            for stage in range(1, self._stages.count + 1):
+                task = StageTask(self._shipped, stage, self.manifest, ending)
+                frame = frame.repartitionById(before.tasks, fn.col("target")).mapInArrow(task, SPARK_SCHEMA)
+        elif ending:
+            frame = frame.mapInArrow(WholeTask(self._shipped, self.manifest), SPARK_SCHEMA)
+        clock.lap("planning")
+        table = frame.toArrow()
+        clock.lap("job")
+        seen = [] if lowered is None or self.prefix is None else [self.prefix.report(lowered)]
+        return self.count(table, batch_id, ending=ending, clock=clock, more=seen)
+
+    def count(
+        self,
+        table: pa.Table,
+        batch_id: int,
+        *,
+        ending: bool,
+        clock: Clock | None = None,
+        more: Sequence[Collected] = (),
+    ) -> BatchProgress:
+        """Takes what the tasks of a batch sent, delivers it, and makes the batch count."""
+        clock = clock or Clock()
+        before = self.progress
+        inbox = self._whole_inbox if is_whole(self._job, before) else self._inbox
+        assert inbox is not None
+        collected = inbox.read(table)
+        told = before.advanced(collected.moves)  # what the operators know
+        after = replace(told.advanced(m for part in more for m in part.moves), seen_us=self._marks(told))
+        for part in more:
+            collected.reports.extend(part.reports)
+        clock.lap("collect")
+        rows_out = deliver(self._writers, batch_id, collected.rows)
+        clock.lap("sinks")
+        self._commit(batch_id, after, collected, complete=ending)
+        clock.lap("commit")
+        return self._told(batch_id, after, collected, rows_out, clock)
+
+    def close(self) -> BatchProgress | None:
+        """The input is complete: a last batch without any closes everything that is open."""
+        stages, progress = self._stages, self.progress
+        if progress.complete:
+            return None
+        channel = stages.channel(Kind.CONTROL, 1)
+        told = [Message(task, channel, 0, b"{}") for task in range(progress.tasks if stages.count else 1)]
+        frame = self._session.createDataFrame(pa.Table.from_batches([to_batch(told)]))
+        return self.run(frame, self.manifest.version, ending=True)
+
+    def _marks(self, progress: Progress) -> dict[str, int]:
+        """The watermark of every source."""
+        return {
+            node.id: progress.watermark_us(node.id, node.spec.lateness_us)
+            for node in self._stages.graph.nodes
+            if isinstance(node.spec, SourceSpec)
+        }
+
+    def _commit(self, batch_id: int, after: Progress, collected: Collected, *, complete: bool) -> None:
+        files = tuple(
+            FileEntry.of(report["entry"]) for report in collected.reports if report.get("entry") is not None
+        )
+        totals = dict(after.totals)
+        for report in collected.reports:
+            totals["events"] = totals.get("events", 0) + report.get("events", 0)
+            totals["bad"] = totals.get("bad", 0) + report.get("bad", 0)
+        progress = replace(after, batch_id=batch_id, complete=complete, totals=totals)
+        progress = replace(progress, routing=self.route(progress))
+        manifest = Manifest(
+            batch_id + 1,
+            self._run_id,
+            len(progress.routing),
+            self._operators,
+            progress.to_json(),
+            files,
+        )
+        self._store.commit(manifest)
+        self.manifest = manifest
+        if batch_id % _COLLECT_EVERY == 0:
+            self._store.collect()
+
+    def _told(
+        self,
+        batch_id: int,
+        after: Progress,
+        collected: Collected,
+        rows_out: int,
+        clock: Clock,
+    ) -> BatchProgress:
+        pending: dict[str, int] = {}
+        tasks_ms: dict[str, float] = {}
+        self.late = {}
+        entries = []
+        for report in collected.reports:
+            for operator, count in report["late"].items():
+                self.late[operator] = self.late.get(operator, 0) + count
+            for operator, rows in report.get("pending", {}).items():
+                for query in self._queries_of.get(operator, ()):
+                    pending[query] = pending.get(query, 0) + rows
+            for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
+                named = f"task_{name}"
+                tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
+            if report.get("entry") is not None:
+                entries.append(report["entry"])
+        known = sum(tasks_ms.values())
+        parts = {**clock.ms, "job": max(clock.ms.get("job", 0.0) - known, 0.0), **tasks_ms}
+        return BatchProgress(
+            batch_id=batch_id,
+            started_unix_ms=clock.started_unix_ms,
+            rows_in=sum(report.get("events", 0) for report in collected.reports),
+            rows_out=rows_out,
+            late=sum(self.late.values()),
+            bad_records=sum(report.get("bad", 0) for report in collected.reports),
+            watermark_us={name: _shown(mark_us) for name, mark_us in self._marks(after).items()},
+            state_rows=sum(entry["rows"] for entry in entries),
+            state_bytes=sum(entry["bytes"] for entry in entries),
+            pending=pending,
+            rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
+            tasks=after.tasks,
+            parts_ms=parts,
+            batch_ms=sum(parts.values()),
+        )
+
+
+def _shown(watermark_us: int) -> int | None:
+    return (
+        None
+        if watermark_us in (START_OF_TIME, START_OF_TIME + 1) or watermark_us >= END_OF_TIME - 1
+        else watermark_us
+    )
+
+
+class Clock:
+    """Where the time of a batch goes."""
+
+    def __init__(self) -> None:
+        self.started_unix_ms = time.time_ns() // 1_000_000
+        self.ms: dict[str, float] = {}
+        self._last_ns = time.perf_counter_ns()
+
+    def lap(self, name: str) -> None:
+        now_ns = time.perf_counter_ns()
+        self.ms[name] = (now_ns - self._last_ns) / 1e6
+        self._last_ns = now_ns

@@ -1,0 +1,134 @@
+"""Where events leave a stage: rows or partial states bound for another task, and results bound for a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.memory.edges import Outlet
+from penstock.memory.layout import Columns
+from penstock.operators.base import Build, Operator
+from penstock.operators.window_rows import KeyHash
+from penstock.query.graph import Port
+from penstock.spark.messages import RowFormat
+from penstock.spark.stages import Channel
+from penstock.state.keys import KeyWords
+from penstock.state.tables import StateTables
+
+
+class RowShipper(Operator):
+    """Collects the events of one output and splits them by the task that owns their key."""
+
+    def __init__(self, build: Build, channel: Channel) -> None:
+        super().__init__(build)
+        layout = build.inputs[0]
+        self._format = RowFormat.of(layout)
+        self._route = channel.route
+        self._words = KeyWords.of(layout, channel.keys) if channel.keys else None
+        self._hash = None if self._words is None else KeyHash(self._words, build.strings)
+        self._owners: NDArray[np.int32] = np.zeros(1, np.int32)
+        self._home = 0
+        self._parts: list[tuple[Columns, NDArray[np.int32] | int]] = []
+
+    def begin(self, owners: NDArray[np.int32], home: int) -> None:
+        """A new batch, with this routing; events without a route go ``home``."""
+        self._owners, self._home = owners, home
+        self._parts.clear()
+
+    def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
+        targets: NDArray[np.int32] | int
+        if self._words is not None and self._hash is not None:
+            words = self._words.encode(self.inputs[0], columns, start, stop)
+            targets = self._owners[self._hash(words) % len(self._owners)]
+        elif self._route is not None:
+            targets = int(self._owners[self._route % len(self._owners)])
+        else:
+            targets = self._home
+        self._parts.append((tuple(column[start:stop].copy() for column in columns), targets))
+        return stop - start
+
+    def take(self) -> Iterator[tuple[int, pa.Buffer]]:
+        """The events of the batch by target."""
+        parts, self._parts = self._parts, []
+        if not parts:
+            return
+        columns: list[NDArray[Any]] = [
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+            for arrays in zip(*(columns for columns, _ in parts), strict=True)
+        ]
+        batch = self._format.batch(tuple(columns), self.strings)
+        if self._words is None:
+            target = parts[0][1]
+            assert isinstance(target, int)
+            yield target, batch.serialize()
+            return
+        targets = np.concatenate([np.asarray(target) for _, target in parts])
+        for target in np.unique(targets).tolist():
+            mine = targets == target
+            yield target, (batch if mine.all() else batch.filter(pa.array(mine))).serialize()
+
+    def reset(self) -> None:
+        self._parts.clear()
+
+
+class SinkCollector(Operator):
+    """Collects the results of one query."""
+
+    def __init__(self, build: Build) -> None:
+        super().__init__(build)
+        self._format = RowFormat.of(build.inputs[0], visible=True)
+        self._parts: list[Columns] = []
+
+    def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
+        self._parts.append(tuple(column[start:stop].copy() for column in columns))
+        return stop - start
+
+    def take(self) -> tuple[int, pa.Buffer] | None:
+        """How many rows the batch gave, and they; None if there are none."""
+        parts, self._parts = self._parts, []
+        if not parts:
+            return None
+        columns = tuple(
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+        )
+        batch = self._format.batch(columns, self.strings)
+        return batch.num_rows, batch.serialize()
+
+    def reset(self) -> None:
+        self._parts.clear()
+
+
+class PartialCollector(Operator):
+    """A mergeable operator that only takes events in: time does not pass for it, so it closes nothing."""
+
+    def __init__(self, build: Build, operator: Operator) -> None:
+        super().__init__(build)
+        self.operator = operator
+
+    def attach(self, outlets: dict[Port, Outlet]) -> None:
+        super().attach(outlets)
+        self.operator.attach(outlets)
+
+    def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
+        return self.operator.consume(index, columns, start, stop)
+
+    def flush(self) -> bool:
+        return self.operator.flush()
+
+    @property
+    def has_ready_rows(self) -> bool:
+        return self.operator.has_ready_rows
+
+    def take(self) -> tuple[StateTables, int]:
+        """The partial state of the batch, and how many events were late; forgets both."""
+        operator = self.operator
+        tables, late = operator.export_state(), operator.late_events
+        operator.reset()
+        return tables, late
+
+    def reset(self) -> None:
+        self.operator.reset()

@@ -1,0 +1,243 @@
+"""Stage 0 of a DataFrame source: rows come from Spark, are stamped and fed to the operators in front of the
+first routing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from penstock.engine.sources.reader import RECORD_CHARS
+from penstock.memory.arrow import numpy_from_arrow
+from penstock.memory.edges import START_OF_TIME
+from penstock.memory.layout import LATE, ORDER, TIME, Columns
+from penstock.query.graph import Input, Port, SourceSpec
+from penstock.spark import task_state
+from penstock.spark.job import LocalJob, ShippedJob
+from penstock.spark.map_task import WholeTask, batch_id, controls
+from penstock.spark.messages import SPARK_SCHEMA, Message, json_bytes, pack_states, to_batch
+from penstock.spark.partial import state_table
+from penstock.spark.positions import PartitionProgress, Partitions, Progress
+from penstock.spark.stage_engine import StageEngine
+from penstock.spark.stage_task import TaskClock
+from penstock.spark.stages import Kind
+from penstock.state.manifest import Manifest
+from penstock.state.store import StateStore
+
+#: Columns beside the stream's own: why a record is bad, and its text.
+REASON, RECORD = "$reason", "$record"
+_SOURCE_SHIFT = 56
+#: ``$order`` of a row: its number in its partition of the batch comes first, then the partition.
+_STRIDE = 4096
+
+
+@dataclass(frozen=True)
+class FrameTask:
+    """What ``mapInArrow`` does with the rows of a DataFrame source.
+
+    ``at`` is the output whose rows they are. If ``sees_all``, they are all rows of the source, bad ones too;
+    else Spark has filtered them, and the driver learns from Spark how far time has come.
+    """
+
+    job: ShippedJob
+    source_id: str
+    at: Input
+    sees_all: bool
+    before: Manifest | None = None  # None: that of the batch which Spark says it runs
+    partial: str | None = None  # rows of the state table of this window aggregate
+    names: tuple[str, ...] = ()
+
+    def over(self, frame: DataFrame) -> DataFrame:
+        """The messages that become of a DataFrame's rows."""
+        # mapInArrow takes a dot in a name for a field of a struct
+        plain = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+        return plain.mapInArrow(replace(self, names=tuple(frame.columns)), SPARK_SCHEMA)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        manifest = self.before or StateStore(self.job.here().job.store).load(batch_id())
+        batches = (batch.rename_columns(list(self.names)) for batch in batches)
+        yield self.run(batches, context.partitionId(), Progress.from_json(manifest.progress))
+
+    def run(self, batches: Iterable[pa.RecordBatch], partition: int, progress: Progress) -> pa.RecordBatch:
+        """Stage 0 for one partition of the batch."""
+        clock = TaskClock()
+        local = self.job.here()
+        engine = local.engine(0)
+        clock.lap("build")
+        owners = np.array(progress.routing, np.int32)
+        home = partition % progress.tasks
+        seq = (engine.number_of(self.source_id) << 32) | partition
+        report: dict[str, Any] = {}
+        try:
+            engine.begin(owners, home)
+            if self.partial is not None:
+                messages = self._pack(engine, batches, owners, seq)
+                moves = {}
+            else:
+                feed = _Feed(local, engine, self, partition, progress)
+                for batch in batches:
+                    feed.take(batch)
+                engine.engine.run()
+                messages = engine.take(owners, home, seq)
+                moves = {self.source_id: {0: feed.moved()}}
+                if self.sees_all:
+                    report = {"events": feed.events, "bad": feed.bad}
+        except BaseException:
+            local.discard(engine)
+            raise
+        clock.lap("read")
+        report |= {"late": engine.late(), "ms": clock.ms}
+        messages += controls(engine, moves, progress.tasks, seq)
+        channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
+        messages.append(Message(home, channel, seq, json_bytes(report)))
+        return to_batch(messages)
+
+    def _pack(
+        self, engine: StageEngine, batches: Iterable[pa.RecordBatch], owners: NDArray[np.int32], seq: int
+    ) -> list[Message]:
+        assert self.partial is not None
+        found = list(batches)
+        if not sum(batch.num_rows for batch in found):
+            return []
+        table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
+        number = engine.number_of(self.partial)
+        route = engine.stages.route(engine.stages.graph[self.partial])
+        routes = {} if route is None else {number: route}
+        channel = engine.stages.channel(Kind.PARTIAL, 1)
+        packed = pack_states({number: {"groups": table}}, routes, owners)
+        return [Message(target, channel, seq, payload) for target, payload in packed]
+
+
+@dataclass(frozen=True)
+class WholeFrameTask:
+    """A batch whose events Spark has aggregated, worked on by one task alone."""
+
+    job: ShippedJob
+    before: Manifest
+    partial: str
+    names: tuple[str, ...] = ()
+
+    def over(self, frame: DataFrame) -> DataFrame:
+        """The messages that become of a DataFrame's rows."""
+        plain = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).coalesce(1)
+        return plain.mapInArrow(replace(self, names=tuple(frame.columns)), SPARK_SCHEMA)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        found = [batch.rename_columns(list(self.names)) for batch in batches if batch.num_rows]
+
+        def merge(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
+            if found:
+                table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
+                engine.operators[self.partial].merge_state({"groups": table})
+            return {}, {}
+
+        yield WholeTask(self.job, self.before).work(merge, context.taskAttemptId())
+
+
+class _Feed:
+    """Stamps rows and writes them into the outlet of the step that they come from."""
+
+    def __init__(
+        self, local: LocalJob, engine: StageEngine, task: FrameTask, partition: int, progress: Progress
+    ) -> None:
+        spec = engine.stages.graph[task.source_id].spec
+        assert isinstance(spec, SourceSpec)
+        self._engine, self._task = engine, task
+        self._outlet = engine.outlet(task.at)
+        self._bad_outlet = engine.outlet(Input(task.source_id, Port.BAD))
+        self._before = progress.sources[task.source_id][0]
+        self._watermark_us = task_state.watermark(engine.stages, progress, frozenset((task.source_id,)))
+        self._order = (spec.number << _SOURCE_SHIFT) | (self._before.offset + partition)
+        self._time = spec.event_time
+        self._time_field = engine.stages.graph[task.source_id].schema[spec.event_time]
+        self._partition = partition
+        self._rows = 0
+        self.bad = 0
+        self._latest_us = START_OF_TIME
+
+    @property
+    def events(self) -> int:
+        return self._rows - self.bad
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        """Feeds one batch."""
+        first = self._rows
+        self._rows += batch.num_rows
+        numbers: NDArray[np.int64] | None = None
+        if REASON in batch.schema.names:
+            reasons: Any = batch.column(REASON)
+            if reasons.null_count < len(reasons):
+                good = reasons.is_null()
+                self._set_aside(batch.filter(reasons.is_valid()), first)
+                numbers = np.flatnonzero(good.to_numpy(zero_copy_only=False)).astype(np.int64)
+                batch = batch.filter(good)
+        if batch.num_rows == 0:
+            return
+        if self._task.sees_all:
+            times, _ = numpy_from_arrow(
+                batch.column(self._time),
+                self._engine.stages.graph[self._task.source_id].schema[self._time],
+                self._engine.strings,
+            )
+            self._latest_us = max(self._latest_us, int(times.max()))
+        if self._outlet is None:
+            return
+        self._engine.engine.feed(self._outlet, self._columns(batch, first, numbers), batch.num_rows)
+
+    def moved(self) -> PartitionProgress:
+        """How far the source has come, as far as this partition of the batch tells."""
+        before = self._before
+        latest_us = before.latest_us
+        if self._latest_us != START_OF_TIME:
+            latest_us = self._latest_us if latest_us is None else max(latest_us, self._latest_us)
+        return PartitionProgress(0, before.offset + self._rows * _STRIDE, 0, latest_us)
+
+    def _columns(self, batch: pa.RecordBatch, first: int, numbers: NDArray[np.int64] | None) -> Columns:
+        assert self._outlet is not None
+        layout, strings = self._outlet.layout, self._engine.strings
+        count = batch.num_rows
+        columns: list[NDArray[Any]] = []
+        for field in layout.fields:
+            if field.name == ORDER:
+                rows = np.arange(count, dtype=np.int64) if numbers is None else numbers
+                columns.append(self._order + (first + rows) * _STRIDE)
+            elif field.name in batch.schema.names:
+                data, nulls = numpy_from_arrow(batch.column(field.name), field, strings)
+                columns.append(data)
+                if field.nullable:
+                    columns.append(np.zeros(count, np.bool_) if nulls is None else nulls)
+            elif field.name == LATE:
+                assert layout.time is not None
+                times = columns[layout.data(layout.time)]
+                columns.append(times < self._watermark_us)
+            else:
+                assert field.name == TIME, f"a row of a source has no {field.name}"
+                columns.append(columns[layout.data(self._time)])
+        return tuple(columns)
+
+    def _set_aside(self, batch: pa.RecordBatch, first: int) -> None:
+        """Bad records: counted, and sent to whoever reads them."""
+        self.bad += batch.num_rows
+        if self._bad_outlet is None:
+            return
+        layout, codes = self._bad_outlet.layout, self._engine.strings.codes
+        count = batch.num_rows
+        texts: list[Any] = batch.column(RECORD).to_pylist()
+        reasons: list[Any] = batch.column(REASON).to_pylist()
+        made: dict[str, NDArray[Any]] = {
+            "partition": np.full(count, self._partition, np.int32),
+            "offset": self._before.offset // _STRIDE + first + np.arange(count, dtype=np.int64),
+            "record": codes(str(text)[:RECORD_CHARS] for text in texts),
+            "reason": codes(reasons),
+        }
+        self._engine.engine.feed(self._bad_outlet, tuple(made[name] for name in layout.names), count)

@@ -1,0 +1,207 @@
+"""Stage 0 in a task: reads a share of the sources, runs the operators in front of the first routing, and
+sends what they made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock.engine.inline import BatchSource
+from penstock.engine.source import Partition
+from penstock.engine.sources.reader import NodeSource, Resume
+from penstock.memory.edges import START_OF_TIME
+from penstock.query.graph import SourceSpec
+from penstock.spark import task_state
+from penstock.spark.job import Job, ShippedJob
+from penstock.spark.messages import Message, json_bytes, to_batch
+from penstock.spark.positions import PartitionProgress, Partitions, Progress, moves_to_json
+from penstock.spark.stage_engine import StageEngine
+from penstock.spark.stage_task import TaskClock
+from penstock.spark.stages import Kind
+from penstock.state.manifest import Manifest
+from penstock.state.store import StateStore
+
+if TYPE_CHECKING:
+    from penstock.spark.stream_source import Range
+
+#: Gives an engine the events of a batch; says how far the sources have come, and counts.
+Feed = Callable[[StageEngine], tuple[Partitions, dict[str, Any]]]
+
+BATCH_ID = "streaming.sql.batchId"  # the task property in which Spark says which batch it runs
+
+
+@dataclass(frozen=True)
+class MapTask:
+    """What ``read()`` of a Penstock source does in a worker process."""
+
+    job: ShippedJob
+
+    def tasks(self) -> int | None:
+        """In how many tasks the next batch is to be read; None: as many as there are cores."""
+        job = self.job.here().job
+        if job.whole is None:
+            return None
+        latest = StateStore(job.store).latest()
+        return 1 if latest is not None and is_whole(job, Progress.from_json(latest.progress)) else None
+
+    def read(self, source_id: str, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
+        """Reads these ranges of a source's partitions as one batch."""
+        local = self.job.here()
+        manifest = StateStore(local.job.store).load(batch_id())
+        progress = Progress.from_json(manifest.progress)
+        if is_whole(local.job, progress):
+            context = TaskContext.get()
+            assert context is not None
+            yield WholeTask(self.job, manifest).run(source_id, ranges, context.taskAttemptId())
+        else:
+            yield self.run(source_id, ranges, progress)
+
+    def run(self, source_id: str, ranges: list[Range], progress: Progress) -> pa.RecordBatch:
+        """Stage 0 of a batch that starts from ``progress``."""
+        clock = TaskClock()
+        local = self.job.here()
+        engine = local.engine(0)
+        clock.lap("build")
+        try:
+            owners = np.array(progress.routing, np.int32)
+            home = ranges[0].partition % progress.tasks
+            engine.begin(owners, home)
+            moves, counts = _read(engine, source_id, ranges, progress)
+            seq = (engine.number_of(source_id) << 32) | ranges[0].partition
+            messages = engine.take(owners, home, seq)
+        except BaseException:
+            local.discard(engine)
+            raise
+        clock.lap("read")
+        report = counts | {"late": engine.late(), "ms": clock.ms}
+        messages += controls(engine, moves, progress.tasks, seq)
+        channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
+        messages.append(Message(home, channel, seq, json_bytes(report)))
+        return to_batch(messages)
+
+
+@dataclass(frozen=True)
+class WholeTask:
+    """A batch that one task reads and works on alone: no event leaves the process, nothing is shuffled."""
+
+    job: ShippedJob
+    before: Manifest
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batch that closes everything; what it is given says nothing."""
+        context = TaskContext.get()
+        assert context is not None
+        if any(batch.num_rows for batch in batches):
+            yield self.work(_nothing, context.taskAttemptId(), ending=True)
+
+    def run(self, source_id: str, ranges: list[Range], attempt: int) -> pa.RecordBatch:
+        """Reads the ranges of a source's partitions as one batch."""
+        before = Progress.from_json(self.before.progress)
+        return self.work(lambda engine: _read(engine, source_id, ranges, before), attempt)
+
+    def work(self, feed: Feed, attempt: int, *, ending: bool = False) -> pa.RecordBatch:
+        """Feeds the operators, closes what the watermark passes, and writes the next version of the state."""
+        clock = TaskClock()
+        before = Progress.from_json(self.before.progress)
+        local = self.job.here()
+        engine = local.whole()
+        stages = engine.stages
+        clock.lap("build")
+        try:
+            base = task_state.load(local, engine, self.before, before, 0)
+            clock.lap("state_load")
+            moves, report = feed(engine)
+            after = before.advanced([moves])
+            outlets = [
+                (outlet, task_state.watermark(stages, after, frozenset((name,))))
+                for name, vertex in engine.sources.items()
+                for outlet in vertex.outlets
+            ]
+            if ending:
+                engine.engine.end([outlet for outlet, _ in outlets])
+            else:
+                engine.engine.advance(outlets)
+            made = engine.take(np.zeros(1, np.int32), 0, 0)
+            clock.lap("engine")
+            if not ending:
+                report |= task_state.store(local, engine, self.before, before, 0, attempt, base)
+        except BaseException:
+            local.discard(engine)
+            raise
+        if ending:
+            local.discard(engine)  # its operators have closed for good
+        clock.lap("state_write")
+        report |= {"late": engine.late(), "warm": base is not None, "ms": clock.ms}
+        made += controls(engine, moves, 1, 0)
+        made.append(Message(0, stages.channel(Kind.REPORT, stages.driver), 0, json_bytes(report)))
+        return to_batch(made)
+
+
+def _nothing(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
+    return {}, {}
+
+
+def is_whole(job: Job, progress: Progress) -> bool:
+    """Whether a batch runs in one piece: one task has all keys, and that task can read everything."""
+    return job.whole is not None and progress.tasks == 1
+
+
+def _read(
+    engine: StageEngine, source_id: str, ranges: list[Range], progress: Progress
+) -> tuple[Partitions, dict[str, Any]]:
+    """Reads the ranges and lets the operators work; how far the partitions have come, and counts."""
+    vertex = engine.sources[source_id]
+    operator = vertex.operator
+    assert isinstance(operator, BatchSource)
+    spec = operator.node.spec
+    assert isinstance(spec, SourceSpec)
+    assert isinstance(spec.source, NodeSource)
+    known = progress.sources[source_id]
+    layout = operator.prepare()
+    partitions: list[Partition] = []
+    for part in ranges:
+        before = known[part.partition]
+        resume = Resume(before.position, before.offset, before.records)
+        if part.start != before.position:
+            raise RuntimeError(
+                f"source '{source_id}' partition {part.partition}: the batch begins at {part.start}, "
+                f"the state was made at {before.position}"
+            )
+        reader = spec.source.open_range(part.partition, resume, part.end, layout, operator.strings, part.hint)
+        latest_us = START_OF_TIME if before.latest_us is None else before.latest_us
+        partitions.append(Partition(reader, latest_us))
+    bad_before = operator.bad_records
+    operator.begin(partitions)
+    vertex.finished = False
+    engine.engine.run()
+    moved: dict[int, PartitionProgress] = {}
+    events = 0
+    for part, partition in zip(ranges, partitions, strict=True):
+        reader = partition.reader
+        events += reader.offset - known[part.partition].offset
+        latest = None if partition.latest_us == START_OF_TIME else partition.latest_us
+        moved[part.partition] = PartitionProgress(part.end, reader.offset, reader.records, latest, part.final)
+        reader.close()
+    return {source_id: moved}, {"events": events, "bad": operator.bad_records - bad_before}
+
+
+def controls(engine: StageEngine, moves: Partitions, tasks: int, seq: int) -> Iterable[Message]:
+    """Tells every task of the next stage, or else the driver, how far the sources have come."""
+    payload = json_bytes(moves_to_json(moves))
+    channel = engine.stages.channel(Kind.CONTROL, engine.stage + 1)
+    targets = range(tasks) if engine.stage < engine.stages.count else range(1)
+    return [Message(target, channel, seq, payload) for target in targets]
+
+
+def batch_id() -> int:
+    """The number of the batch that this task belongs to."""
+    context = TaskContext.get()
+    found = None if context is None else context.getLocalProperty(BATCH_ID)
+    if found is None:
+        raise RuntimeError("this task does not belong to a batch of a streaming query")
+    return int(found)

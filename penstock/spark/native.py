@@ -1,0 +1,53 @@
+"""A batch of a DataFrame source whose first steps Spark does itself: from its rows to messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from penstock.memory.edges import START_OF_TIME
+from penstock.query.graph import Input, Port, SourceSpec
+from penstock.spark.collected import Collected
+from penstock.spark.frame_task import FrameTask, WholeFrameTask
+from penstock.spark.job import ShippedJob
+from penstock.spark.positions import PartitionProgress, Progress
+from penstock.spark.prefix import Lowered, Prefix
+from penstock.state.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class NativePrefix:
+    """The native prefix at work."""
+
+    prefix: Prefix
+
+    def messages(
+        self, batch: DataFrame, job: ShippedJob, manifest: Manifest, before: Progress, *, whole: bool
+    ) -> tuple[DataFrame, Lowered]:
+        """The messages of a batch, and what Spark will have seen of it once they are collected.
+
+        ``whole``: one task does all that is left to do, and sends its results.
+        """
+        prefix = self.prefix
+        source = prefix.source
+        assert isinstance(source.spec, SourceSpec)
+        watermark_us = before.watermark_us(source.id, source.spec.lateness_us)
+        lowered = prefix.apply(batch, None if watermark_us == START_OF_TIME else watermark_us)
+        partial = None if prefix.partial is None else prefix.partial.node
+        if whole:
+            assert partial is not None
+            return WholeFrameTask(job, manifest, partial).over(lowered.frame), lowered
+        task = FrameTask(job, source.id, prefix.at, False, manifest, partial)
+        frame = task.over(lowered.frame)
+        if prefix.reads_bad:
+            bad = FrameTask(job, source.id, Input(source.id, Port.BAD), False, manifest)
+            frame = frame.union(bad.over(prefix.bad(batch)))
+        return frame, lowered
+
+    def report(self, lowered: Lowered) -> Collected:
+        """What only Spark has seen: the events that it left out."""
+        seen = lowered.observed()
+        moves = {self.prefix.source.id: {0: PartitionProgress(latest_us=seen.latest_us)}}
+        late = {} if self.prefix.partial is None else {self.prefix.partial.node: seen.late}
+        return Collected({}, [moves], [{"events": seen.events, "bad": seen.bad, "late": late, "ms": {}}])

@@ -1,0 +1,147 @@
+"""Partial aggregates as native Spark aggregations: rows of the table that the window aggregate keeps.
+
+What Spark makes of a batch here is what the operator would export after it took the batch in, so it can be
+merged into the operator's state (``Operator.merge_state``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from penstock.memory.layout import Layout
+from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.graph import Node, Port, WindowAggregateSpec
+from penstock.query.inference import resolved
+from penstock.query.types import DataType
+from penstock.query.windows import Sliding
+from penstock.spark.lowering import constant, lowers, named
+from penstock.spark.native_step import lowered
+from penstock.spark.numbers import floor_divide
+from penstock.state.tables import HASH
+
+PANE = "$pane"
+_KEY = "$key."
+_NO_KEY_HASH = 42  # Spark's seed: what xxhash64 of nothing is
+
+#: Sums, means and variances of floats are not among them: ours lose nothing, Spark's do.
+_KINDS = (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.MIN, AggregateKind.MAX, AggregateKind.AVG)
+
+
+def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> PartialAggregate | None:
+    """How Spark pre-aggregates for this step, whose input has the layout ``source``; None if it cannot.
+
+    It cannot where late events are read, since they do not come through.
+    """
+    spec = node.spec
+    if not isinstance(spec, WindowAggregateSpec) or not isinstance(spec.window, Sliding):
+        return None
+    output = outputs.get(Port.MAIN)
+    if output is None or Port.LATE in outputs or source.time is None:
+        return None
+    aggregates: dict[Any, tuple[str, Aggregate]] = {}
+    for name, aggregate in spec.aggregates:  # the same aggregate twice is kept once, by its first name
+        if name in output:
+            aggregates.setdefault(aggregate.key(), (name, aggregate))
+    if not all(_is_native(aggregate, source) for _, aggregate in aggregates.values()):
+        return None
+    return PartialAggregate(node.id, spec.keys, spec.window.pane_us, tuple(aggregates.values()), source)
+
+
+def _is_native(aggregate: Aggregate, source: Layout) -> bool:
+    if aggregate.expr is None:
+        return True
+    if aggregate.kind not in _KINDS or not lowers(aggregate.expr, source.schema):
+        return False
+    sums = aggregate.kind in (AggregateKind.SUM, AggregateKind.AVG)
+    return not (sums and resolved(aggregate.expr, source.schema).dtype.is_float)
+
+
+@dataclass(frozen=True, eq=False)
+class PartialAggregate:
+    """``node`` is the window aggregate; ``source`` the layout of the rows to aggregate."""
+
+    node: str
+    keys: tuple[str, ...]
+    pane_us: int
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    source: Layout
+
+    def apply(self, frame: DataFrame) -> DataFrame:
+        """The rows of the operator's table ``groups`` for these events, none of them late."""
+        grouping, results, columns = self._columns
+        return frame.groupBy(*grouping).agg(*results).select(*columns)
+
+    @cached_property
+    def _columns(self) -> tuple[list[Column], list[Column], list[Column]]:
+        assert self.source.time is not None
+        micros = fn.unix_micros(named(self.source.time))
+        pane = constant(self.pane_us, DataType.INT64)
+        grouping = [floor_divide(micros, pane, DataType.INT64, self.pane_us).alias(PANE)]
+        grouping += [named(key).alias(_KEY + key) for key in self.keys]
+        slots = [
+            (f"${name}.{place}", slot)
+            for name, aggregate in self.aggregates
+            for place, slot in enumerate(self._slots(aggregate))
+        ]
+        # Spark wants one result at least
+        results = [slot.alias(name) for name, slot in slots] or [fn.count(fn.lit(1)).alias("$n")]
+        # hashed once per group; grouping has made -0.0 and NaN what they are in keys
+        keys = [named(_KEY + key) for key in self.keys]
+        hashed = fn.xxhash64(*keys) if keys else constant(_NO_KEY_HASH, DataType.INT64)
+        columns = [hashed.alias(HASH), named(PANE), *keys, *(named(name) for name, _ in slots)]
+        return grouping, results, columns
+
+    def _slots(self, aggregate: Aggregate) -> list[Column]:
+        """What the aggregate's accumulator keeps, slot by slot."""
+        if aggregate.expr is None:
+            return [fn.count(fn.lit(1))]
+        typed = resolved(aggregate.expr, self.source.schema)
+        value = lowered(aggregate.expr, self.source.schema)
+        whole = value.cast("bigint")
+        match aggregate.kind:
+            case AggregateKind.COUNT:
+                return [fn.count(value)]
+            case AggregateKind.AVG:  # sums of the upper and the lower 32 bits, which cannot overflow
+                upper = fn.sum(fn.shiftright(whole, 32))
+                lower_bits = fn.sum(whole.bitwiseAND(constant(0xFFFFFFFF, DataType.INT64)))
+                return [_or(upper, 0), _or(lower_bits, 0), fn.count(value)]
+            case AggregateKind.SUM:
+                slots = [_or(fn.sum(whole), 0)]
+            case _:
+                slots = [_extreme(aggregate.kind, value, typed.dtype)]
+        return [*slots, fn.count(value) > 0] if typed.nullable else slots
+
+
+def state_table(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """Rows that ``PartialAggregate.apply`` made, as they come from Spark, in the schema of ``groups``."""
+    arrays: list[Any] = []
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    for field in schema:
+        column: Any = table.column(field.name)
+        if pa.types.is_dictionary(field.type):
+            column = column.combine_chunks().dictionary_encode()
+        arrays.append(column if column.type == field.type else column.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _extreme(kind: AggregateKind, value: Column, dtype: DataType) -> Column:
+    """The least or greatest, as a group starts where no value came; NaN is above every number in both."""
+    least = kind is AggregateKind.MIN
+    if dtype is DataType.TIMESTAMP:
+        value, dtype = fn.unix_micros(value), DataType.INT64
+    found = fn.min(value) if least else fn.max(value)
+    if dtype.is_float:
+        return fn.coalesce(found, constant(float("nan") if least else float("-inf"), dtype))
+    limits = np.iinfo(dtype.numpy)
+    return fn.coalesce(found, constant(int(limits.max if least else limits.min), dtype))
+
+
+def _or(column: Column, start: int) -> Column:
+    return fn.coalesce(column, constant(start, DataType.INT64))

@@ -1,0 +1,102 @@
+"""How far a run has come: the position and the largest event time of every source partition, the routing, and
+the watermarks that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from penstock.memory.edges import END_OF_TIME, START_OF_TIME
+
+
+@dataclass(frozen=True)
+class PartitionProgress:
+    """One partition of a source, after some batch."""
+
+    position: int = 0  # in the source's own unit
+    offset: int = 0  # events before it
+    records: int = 0  # records before it, good and bad
+    latest_us: int | None = None  # the largest event time seen
+    finished: bool = False  # nothing will come any more
+
+    def and_then(self, other: PartitionProgress) -> PartitionProgress:
+        """The furthest of both."""
+        times = [t for t in (self.latest_us, other.latest_us) if t is not None]
+        return PartitionProgress(
+            max(self.position, other.position),
+            max(self.offset, other.offset),
+            max(self.records, other.records),
+            max(times, default=None),
+            self.finished or other.finished,
+        )
+
+
+#: By source, by partition.
+Partitions = Mapping[str, Mapping[int, PartitionProgress]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a batch starts from; version n of the state carries the progress that batch n starts from."""
+
+    sources: Partitions
+    routing: tuple[int, ...]  # the task of each virtual partition
+    #: Per source, the watermark that operators have seen. What Spark alone has seen they learn a batch later.
+    seen_us: Mapping[str, int] = field(default_factory=dict)
+    complete: bool = False  # the input has ended and everything is closed
+    batch_id: int = -1  # the batch that made it
+    totals: Mapping[str, int] = field(default_factory=dict)  # since the first batch, for people
+
+    @property
+    def tasks(self) -> int:
+        return max(self.routing) + 1
+
+    def advanced(self, moves: Iterable[Partitions]) -> Progress:
+        """The same after tasks read on; the order of ``moves`` does not matter, and neither does it if the
+        same is told twice. Several tasks may read one partition of a DataFrame: what lies furthest counts.
+        """
+        sources = {name: dict(partitions) for name, partitions in self.sources.items()}
+        for move in moves:
+            for name, partitions in move.items():
+                known = sources[name]
+                for number, partition in partitions.items():
+                    known[number] = known[number].and_then(partition)
+        return replace(self, sources=sources)
+
+    def watermark_us(self, source: str, lateness_us: int) -> int:
+        """The least over the source's partitions of (largest event time − lateness); those that have
+        finished no longer count."""
+        latest: list[int] = []
+        for partition in self.sources[source].values():
+            if not partition.finished:
+                if partition.latest_us is None:
+                    return START_OF_TIME
+                latest.append(partition.latest_us)
+        if not latest:
+            return END_OF_TIME - 1  # the end itself is told apart: after it nothing is used again
+        return max(min(latest) - lateness_us, START_OF_TIME + 1)
+
+    def to_json(self) -> dict[str, Any]:
+        body = asdict(self)
+        body["sources"] = {name: moves_to_json({name: p})[name] for name, p in self.sources.items()}
+        body["routing"] = list(self.routing)
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Progress:
+        return cls(**{**body, "sources": moves_from_json(body["sources"]), "routing": tuple(body["routing"])})
+
+
+def moves_to_json(moves: Partitions) -> dict[str, Any]:
+    return {
+        name: {str(number): list(asdict(partition).values()) for number, partition in partitions.items()}
+        for name, partitions in moves.items()
+    }
+
+
+def moves_from_json(body: Mapping[str, Any]) -> dict[str, dict[int, PartitionProgress]]:
+    return {
+        name: {int(number): PartitionProgress(*values) for number, values in partitions.items()}
+        for name, partitions in body.items()
+    }

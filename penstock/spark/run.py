@@ -1,0 +1,304 @@
+"""One run on Spark: a streaming query for all queries of an app, from its start to a safe stop."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.engine.sources.reader import NodeSource
+from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
+from penstock.operators.plan import plan
+from penstock.operators.projections import without_plain_projections
+from penstock.query.connectors import Source
+from penstock.query.errors import PenstockError, RunError
+from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
+from penstock.spark.adapting import TaskCount
+from penstock.spark.checkpoint import Checkpoint, operators_of, resume
+from penstock.spark.driver import Driver
+from penstock.spark.failures import told_by_spark
+from penstock.spark.frame_task import FrameTask
+from penstock.spark.frames import FrameSource
+from penstock.spark.job import DescribedSource, Job, ShippedJob, WarmUp, for_tasks
+from penstock.spark.map_task import MapTask, is_whole
+from penstock.spark.native import NativePrefix
+from penstock.spark.positions import Progress
+from penstock.spark.prefix import Prefix, plan_prefix
+from penstock.spark.session import local_cores, spark_session
+from penstock.spark.sinks import close_writers, open_writers
+from penstock.spark.stage_engine import StageEngine
+from penstock.spark.stages import cut, even_routing, whole
+from penstock.spark.stream_source import register
+from penstock.spark.summary import SparkSummary
+from penstock.state.store import StateStore
+
+if TYPE_CHECKING:
+    from penstock.spark.runtime import Spark
+
+
+class _Stopping(Exception):  # noqa: N818 - not an error
+    """Raised into Spark when a batch begins after the run was told to stop; the batch comes again later."""
+
+
+class SparkRun:
+    """A run of a graph. ``start`` it, then ``wait``; ``stop`` ends it between two batches."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        runtime: Spark,
+        name: str,
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._graph, self._runtime, self._name, self._on_built = graph, runtime, name, on_built
+        self.run_id = uuid.uuid4().hex
+        self.progress = RunProgress()
+        self.batches: list[BatchProgress] = []
+        self.on_progress: Callable[[BatchProgress], None] | None = None
+        self._log = None if runtime.progress is None else ProgressLog(runtime.progress)
+        self._lock = threading.Lock()  # held while a batch runs
+        self._stopping = False
+        self._stopped_early = False
+        self._drained = threading.Event()  # bounded sources have been read to their ends
+        self._error: BaseException | None = None
+        self._query: StreamingQuery | None = None
+        self._driver: Driver | None = None
+        self._late: dict[str, int] = {}
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Builds everything and starts the streaming query."""
+        runtime, graph = self._runtime, self._graph
+        self.checkpoint = Checkpoint.at(runtime.checkpoint)
+        sources = {node.id: node.spec for node in graph.nodes if isinstance(node.spec, SourceSpec)}
+        shipped: dict[str, Source] = {}
+        self._shipped = shipped
+        for source_id, spec in sources.items():
+            source = spec.source
+            if isinstance(source, NodeSource):
+                shipped[source_id] = source.shipped(self.checkpoint.shipped)
+            else:
+                shipped[source_id] = DescribedSource(source)
+        stages = cut(for_tasks(graph, shipped))
+        # One source can be read by one task, which then needs no other.
+        prefix = self._native_prefix(list(sources))
+        aggregated = prefix is not None and prefix.partial is not None and not prefix.reads_bad
+        is_alone = len(sources) == 1 and (aggregated or isinstance(next(iter(shipped.values())), NodeSource))
+        uncut = whole(stages) if is_alone and runtime.tasks in (None, 1) else None
+        # Kernels are compiled here, once, and not by every worker process for itself.
+        for built in [uncut] if uncut is not None else [stages]:
+            for stage in range(built.count + 1):
+                StageEngine(built, stage, runtime.node, self._on_built if stage == 0 else None)
+        session = spark_session(runtime.master, f"penstock-{self._name}", runtime.settings)
+        self._session = session
+        cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
+        tasks = min(runtime.tasks or (cores if uncut is None else 1), runtime.virtual_partitions)
+        routing = even_routing(runtime.virtual_partitions, tasks)
+        store = StateStore(self.checkpoint.state)
+        finals = {name: _final(source) for name, source in shipped.items()}
+        manifest, self.changes, is_new = resume(store, stages, finals, routing, self.run_id)
+        if self.changes:
+            print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
+        job = Job(stages, uncut, self.checkpoint.state, self.run_id, runtime.virtual_partitions, runtime.node)
+        shipped_job = ShippedJob.of(job)
+        sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
+        self._writers = open_writers(sinks, None if is_new else manifest.version)
+        self._driver = Driver(
+            session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
+        )
+        self._driver.route = self._route
+        self._tasks = None if uncut is not None and runtime.tasks is None else tasks
+        self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
+        self._warm_up(shipped_job, is_whole(job, self._driver.progress))
+        self._is_bounded = all(spec.source.bounded for spec in sources.values())
+        self._check_drained()
+        if self._drained.is_set():
+            return
+        self._driver.prefix = None if prefix is None else NativePrefix(prefix)
+        frame = reduce(DataFrame.union, [self._stream(name, shipped_job, prefix) for name in sources])
+        # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
+        ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
+        trigger: dict[str, Any] = (
+            {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
+        )
+        self._query = (
+            frame.writeStream.foreachBatch(self._batch)
+            .trigger(**trigger)
+            .queryName(f"penstock-{self._name}-{self.run_id[:8]}")
+            .option("checkpointLocation", self.checkpoint.spark)
+            .start()
+        )
+
+    def set_tasks(self, tasks: int | None) -> None:
+        """From the batch after next on, this many tasks share the keys; None: as many as the load asks for.
+
+        The state moves with the keys: each task loads what it now owns.
+        """
+        if tasks is not None and not 1 <= tasks <= self._runtime.virtual_partitions:
+            raise PenstockError(
+                f"tasks must be between 1 and {self._runtime.virtual_partitions}: got {tasks}; "
+                "write virtual_partitions= for more"
+            )
+        self._tasks = tasks
+
+    def stop(self) -> None:
+        """Ends the run after the batch at hand; a later run with the same checkpoint goes on from there."""
+        self._stopped_early = True
+        self._halt()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end; False if it has not come in that time."""
+        if self._drained.is_set() or self._query is None:
+            return True
+        try:
+            ended = self._query.awaitTermination(timeout_s)  # type: ignore[arg-type]
+            if ended and self._is_bounded and self._error is None and not self._stopping:
+                self._drained.set()
+            return bool(ended)
+        except Exception as error:
+            self._error = self._error or told_by_spark(error)
+            return True
+
+    def finish(self) -> SparkSummary:
+        """Closes everything after the end and sums up; raises what made the run fail."""
+        driver = self._driver
+        assert driver is not None
+        self._halt()
+        complete = False
+        try:
+            if self._error is None and self._drained.is_set() and not self._stopped_early:
+                self._tell(driver.close())
+                complete = True
+        except Exception as error:
+            self._error = told_by_spark(error)
+        finally:
+            close_writers(self._writers, complete)
+            if self._log is not None:
+                self._log.close()
+            self.checkpoint.remove()
+        if self._error is not None and not isinstance(self._error, _Stopping):
+            raise self._error
+        last = self.progress.last
+        return SparkSummary(
+            progress=self.progress,
+            complete=complete,
+            queries=len(self._writers),
+            operators=len(self._graph),
+            late=dict(self._late),
+            open_state=0 if complete or last is None else last.state_rows,
+            changes=str(self.changes),
+        )
+
+    # -- batches ---------------------------------------------------------------------------------------------
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        """What Spark calls for every batch, in a thread of its own."""
+        with self._lock:
+            if self._stopping or self._drained.is_set():
+                raise _Stopping("the run is being stopped")
+            assert self._driver is not None
+            try:
+                self._tell(self._driver.run(frame, batch_id))
+            except BaseException as error:
+                self._error = told_by_spark(error)
+                raise self._error from None
+            self._check_drained()
+
+    def _route(self, progress: Progress) -> tuple[int, ...]:
+        """The routing of the next batch."""
+        tasks = self._task_count.after(self.batches) if self._tasks is None else self._tasks
+        return progress.routing if tasks == progress.tasks else even_routing(len(progress.routing), tasks)
+
+    def _tell(self, batch: BatchProgress | None) -> None:
+        if batch is None:
+            return
+        self.progress.add(batch)
+        self.batches.append(batch)
+        assert self._driver is not None
+        for operator, count in self._driver.late.items():
+            self._late[operator] = self._late.get(operator, 0) + count
+        if self._log is not None:
+            self._log.write(batch)
+        if self.on_progress is not None:
+            self.on_progress(batch)
+
+    def _check_drained(self) -> None:
+        assert self._driver is not None
+        partitions = (p for source in self._driver.progress.sources.values() for p in source.values())
+        if self._is_bounded and all(partition.finished for partition in partitions):
+            self._drained.set()
+
+    def _halt(self) -> None:
+        """Stops the streaming query between two batches: stopped inside one, Spark may overflow its stack
+        over the error's text."""
+        self._stopping = True
+        with self._lock:
+            pass
+        if self._query is not None:
+            try:
+                self._query.stop()
+            except Exception as error:
+                self._error = self._error or told_by_spark(error)
+
+    def _warm_up(self, job: ShippedJob, whole: bool) -> None:
+        """Starts the Python workers and lets them build their operators, so that no batch has to wait for
+        it."""
+        # A batch in one piece has one task: a second worker would only take turns with the first and find
+        # its state cold each time.
+        workers = 1 if whole else self._session.sparkContext.defaultParallelism
+        self._session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()
+
+    def _stream(self, source_id: str, job: ShippedJob, prefix: Prefix | None) -> DataFrame:
+        """A source as a stream of messages, or of rows if ``prefix`` makes messages of each batch."""
+        spec = self._graph[source_id].spec
+        assert isinstance(spec, SourceSpec)
+        source = self._shipped[source_id]
+        if isinstance(spec.source, FrameSource):
+            first = prefix or self._prefix(source_id)
+            frame = first.prune(spec.source.frame(self._session))
+            if prefix is not None:
+                return frame
+            return FrameTask(job, source_id, Input(source_id), True).over(frame)
+        if not isinstance(source, NodeSource):
+            raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
+        name = register(
+            self._session,
+            f"penstock_{self.run_id}_{source_id}",
+            source_id,
+            source,
+            MapTask(job),
+            journal=self.checkpoint.source(source_id),
+            max_events=self._runtime.batch_events,
+        )
+        return self._session.readStream.format(name).load()
+
+    def _native_prefix(self, sources: list[str]) -> Prefix | None:
+        """What Spark does itself with the one source of the app, if that is a DataFrame and it does any."""
+        spec = self._graph[sources[0]].spec
+        assert isinstance(spec, SourceSpec)
+        if len(sources) > 1 or not isinstance(spec.source, FrameSource):
+            return None  # a batch of several sources is one DataFrame of messages already
+        prefix = self._prefix(sources[0])
+        return prefix if prefix.steps or prefix.partial or prefix.alternatives else None
+
+    def _prefix(self, source_id: str) -> Prefix:
+        graph = without_plain_projections(self._graph)
+        return plan_prefix(graph, graph[source_id], plan(graph))
+
+
+def _final(source: Source) -> list[int] | None:
+    if not isinstance(source, NodeSource) or not source.bounded:
+        return None
+    positions = source.positions()
+    try:
+        return positions.final
+    finally:
+        positions.close()

@@ -1,0 +1,86 @@
+"""The Spark runtime as users name it: ``app.run(on=Spark("spark://host:7077", checkpoint="state/"))``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.engine.settings import Settings
+from penstock.metrics.batches import BatchProgress
+from penstock.query.errors import PenstockError
+from penstock.query.graph import Graph
+from penstock.spark.places import places
+from penstock.spark.run import SparkRun
+from penstock.spark.summary import SparkSummary
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Runs an app on Spark: embedded in this process by default, or on any Spark master.
+
+    ``checkpoint`` is a folder, local or on a file system that both Spark and pyarrow can write, from which a
+    later run goes on; without one a run leaves nothing behind. ``tasks`` is how many tasks share the keys,
+    one per core unless said otherwise; it may differ from run to run. ``batch_events`` limits how many
+    events of each source a batch reads. ``progress`` is a file to which every batch adds a line of JSON.
+
+    Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
+    """
+
+    master: str = "local[*]"
+    checkpoint: str | Path | None = None
+    tasks: int | None = None
+    virtual_partitions: int = 64
+    batch_events: int | None = None
+    progress: str | Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)  # further settings of Spark's
+    node: Settings = field(default_factory=Settings)  # of the engine inside each task
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "batch_events", "virtual_partitions"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise PenstockError(f"{name} must be at least 1: got {value!r}")
+        if self.tasks is not None and self.tasks > self.virtual_partitions:
+            raise PenstockError(
+                f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
+                f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
+            )
+
+    def places(self, graph: Graph) -> dict[str, str]:
+        """Where each operator runs, in a few words."""
+        return places(graph)
+
+    def start(
+        self, graph: Graph, name: str = "app", *, on_built: Callable[[int, int], None] | None = None
+    ) -> SparkRun:
+        """Starts a run and returns when its first batch can begin."""
+        run = SparkRun(graph, self, name, on_built=on_built)
+        run.start()
+        return run
+
+    def run(
+        self,
+        graph: Graph,
+        name: str = "app",
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[BatchProgress], None] | None = None,
+    ) -> SparkSummary:
+        """Runs until the input ends or Ctrl-C. ``on_progress`` is called after every batch."""
+        run = self.start(graph, name, on_built=on_built)
+        run.on_progress = on_progress
+        interrupted = False
+        while True:
+            try:
+                while not run.wait(_POLL_S):
+                    pass
+                return run.finish()
+            except KeyboardInterrupt:
+                if interrupted:
+                    os._exit(130)
+                interrupted = True
+                run.stop()

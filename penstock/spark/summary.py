@@ -1,0 +1,48 @@
+"""What a run on Spark came to, for the caller and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.metrics.batches import RunProgress
+
+
+@dataclass(frozen=True)
+class SparkSummary:
+    """The end of a run."""
+
+    progress: RunProgress
+    complete: bool  # the input came to its end; False: stopped before
+    queries: int
+    operators: int
+    late: Mapping[str, int]  # late events by operator, of this run
+    open_state: int  # rows of state that an early stop left for the next run
+    changes: str = ""  # how the app differs from the one that wrote the checkpoint
+
+    @property
+    def bad_records(self) -> int:
+        return self.progress.bad_records
+
+    @property
+    def events_per_s(self) -> float:
+        elapsed_s = self.progress.elapsed_s
+        return self.progress.rows_in / elapsed_s if elapsed_s else 0.0
+
+    def __str__(self) -> str:
+        progress = self.progress
+        lines = [
+            f"{'complete' if self.complete else 'stopped'} after {progress.elapsed_s:.1f} s: "
+            f"{progress.rows_in:,} events read ({self.events_per_s:,.0f}/s), "
+            f"{progress.rows_out:,} rows written, "
+            f"{self.queries} queries, {self.operators} operators, {progress.batches} batches"
+        ]
+        if self.changes:
+            lines.append(self.changes)
+        if progress.late:
+            lines.append(f"late events left out of windows and joins: {progress.late:,}")
+        if self.bad_records:
+            lines.append(f"bad records: {self.bad_records:,} (read them with .bad_records())")
+        if self.open_state:
+            lines.append(f"rows of state that wait in the checkpoint: {self.open_state:,}")
+        return "\n".join(lines)

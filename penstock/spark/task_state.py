@@ -1,0 +1,93 @@
+"""The state of a task: brought to the version that a batch starts from, and written as the next one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.memory.edges import START_OF_TIME
+from penstock.query.graph import SourceSpec
+from penstock.spark.job import LocalJob, Warm
+from penstock.spark.positions import Progress
+from penstock.spark.stage_engine import StageEngine
+from penstock.spark.stages import Stages, partitions_of
+from penstock.state.delta import Base
+from penstock.state.manifest import Manifest
+from penstock.state.store import StateStore
+from penstock.state.tables import HASH, StateTables
+
+
+def load(
+    local: LocalJob, engine: StageEngine, manifest: Manifest, before: Progress, task: int
+) -> Base | None:
+    """Brings a stage's operators to a version. If they are there already: what the next can build on.
+
+    The operators are taken from the warm copies: until the batch is written they belong to no version.
+    """
+    stages = engine.stages
+    number = _file_number(engine, task, before.tasks)
+    entry = next((entry for entry in manifest.files if entry.task == number), None)
+    warm = local.warm.pop(engine.key, None)
+    if warm is not None and warm.is_of(task, before.routing, entry):
+        return warm.base
+    engine.engine.reset()
+    # An operator that computes something else by now starts anew: its state is never given to it.
+    known = {name for name in engine.operators if manifest.operators.get(name) == local.computes[name]}
+    found = StateStore(local.job.store).read(manifest, known, partitions_of(before.routing, task))
+    for name, operator in engine.operators.items():
+        seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.sources_above(name))
+        operator.import_state(found.get(name, {}), min(seen, default=START_OF_TIME))
+    return None
+
+
+def store(
+    local: LocalJob,
+    engine: StageEngine,
+    manifest: Manifest,
+    before: Progress,
+    task: int,
+    attempt: int,
+    base: Base | None,
+) -> dict[str, Any]:
+    """Writes the version that follows, and says what is in it."""
+    state: dict[str, StateTables] = {}
+    for name, operator in engine.operators.items():
+        tables = operator.export_state()
+        if tables:
+            route = engine.stages.route(operator.node)
+            state[name] = tables if route is None else _routed(tables, route)
+    pending = {name: sum(table.num_rows for table in tables.values()) for name, tables in state.items()}
+    number = _file_number(engine, task, before.tasks)
+    store = StateStore(local.job.store)
+    count = local.job.virtual_partitions
+    written = store.write(manifest.version + 1, number, attempt, local.job.run_id, state, count, base)
+    local.warm[engine.key] = Warm(task, before.routing, written.entry, written.base)
+    return {"entry": None if written.entry is None else asdict(written.entry), "pending": pending}
+
+
+def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> int:
+    """How far time has come behind these sources."""
+    marks: list[int] = []
+    for name in sources:
+        spec = stages.graph[name].spec
+        assert isinstance(spec, SourceSpec)
+        marks.append(progress.watermark_us(name, spec.lateness_us))
+    return min(marks, default=START_OF_TIME)
+
+
+def _routed(tables: StateTables, route: int) -> StateTables:
+    """The tables of an operator without keys, in the virtual partition of its own."""
+    return {
+        name: table.set_column(
+            0, table.schema.field(HASH), pa.array(np.full(table.num_rows, route, np.int64))
+        )
+        for name, table in tables.items()
+    }
+
+
+def _file_number(engine: StageEngine, task: int, tasks: int) -> int:
+    """The number of a task's file in a version; the stages follow one another."""
+    return max(engine.stage - 1, 0) * tasks + task

@@ -1,0 +1,134 @@
+"""One step of every kind that keeps state, for the tests of what happens to that state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from penstock.memory.layout import ORDER, SUB, TIME
+from penstock.operators.cogroup import CoGroup
+from penstock.operators.deduplicate import Deduplicate
+from penstock.operators.interval_join import IntervalJoin
+from penstock.operators.process import Process
+from penstock.operators.session_aggregate import SessionAggregate
+from penstock.operators.window_aggregate import WindowAggregate
+from penstock.operators.window_join import WindowJoin
+from penstock.operators.window_top import WindowTop
+from penstock.query.expr import col
+from penstock.query.functions import Context, Group, ProcessFunction
+from penstock.query.graph import (
+    CoGroupSpec,
+    DeduplicateSpec,
+    IntervalJoinSpec,
+    ProcessSpec,
+    WindowAggregateSpec,
+    WindowJoinSpec,
+    WindowTopSpec,
+)
+from penstock.query.types import Schema
+from penstock.query.windows import Session, Sliding
+from tests.harness import Harness, Row, layout
+from tests.window_cases import EVERYTHING, INPUT, TYPES, aggregate_types
+
+Step = Callable[..., Harness]
+
+
+def aggregating(window: Any, keys: Sequence[str]) -> Step:
+    kind: Any = SessionAggregate if isinstance(window, Session) else WindowAggregate
+    spec = WindowAggregateSpec(tuple(keys), window, tuple(EVERYTHING.items()))
+    output = layout(aggregate_types(keys, EVERYTHING), TIME, [TIME, ORDER])
+    return lambda **options: Harness(kind, spec, [INPUT], output, **options)
+
+
+def top(k: int, window: Sliding, keys: Sequence[str]) -> Step:
+    spec = WindowTopSpec(tuple(keys), window, k, col("speed"), True)
+    types = {"window_start": "timestamp", "window_end": "timestamp", "rank": "int32", **TYPES}
+    output = layout(types, TIME, [TIME, ORDER, SUB])
+    return lambda **options: Harness(WindowTop, spec, [INPUT], output, **options)
+
+
+def joining(spec: type, *parameters: Any, keys: Sequence[str]) -> Step:
+    columns = (("town", 0, "town"), ("left", 0, "lane"), ("right", 1, "speed"), ("name", 1, "town"))
+    types = {"town": "string?", "left": "int32", "right": "float64?", "name": "string?"}
+    kind: Any = WindowJoin if spec is WindowJoinSpec else IntervalJoin
+    made = spec(tuple((key, key) for key in keys), *parameters, columns)
+    return lambda **options: Harness(
+        kind, made, [INPUT, INPUT], layout(types, TIME, [TIME, ORDER]), **options
+    )
+
+
+def listing(group: Group) -> list[Row]:
+    sides = [[(row["ts"], row["speed"]) for row in side] for side in (group.left, group.right)]
+    return [{"town": group.key[0], "text": f"{group.window_start} {sides}"}]
+
+
+def cogrouping(window: Sliding) -> Step:
+    spec = CoGroupSpec((("town", "town"), ("lane", "lane")), window, listing)
+    output = layout({"town": "string?", "text": "string"}, TIME, [TIME, ORDER, SUB])
+    return lambda **options: Harness(CoGroup, spec, [INPUT, INPUT], output, **options)
+
+
+def deduplicating(within: int | None) -> Step:
+    spec = DeduplicateSpec(("town", "speed"), within)
+    return lambda **options: Harness(Deduplicate, spec, [INPUT], layout(TYPES, "ts", [ORDER, SUB]), **options)
+
+
+class Remembering(ProcessFunction):
+    """Counts, remembers a string, sets timers ahead and takes some back."""
+
+    def on_event(self, event: Row, context: Context) -> Iterable[Row]:
+        state = context.state
+        state["count"] += 1
+        state["last"], before = event["town"], state["last"]
+        state["sum"] += event["share"]
+        context.set_timer(event["ts"] + 10)
+        if event["seen"]:
+            context.set_timer(event["ts"] - 3)
+            context.delete_timer(context.time + 10 - event["lane"])
+        return [{"text": f"{state['count']} {state['sum']} {before}"}]
+
+    def on_timer(self, time_us: int, context: Context) -> Iterable[Row]:
+        context.state["count"] += 100
+        if context.state["count"] % 3 == 0:
+            context.set_timer(time_us + 4)
+        return [{"text": f"timer {time_us} at {context.time}: {context.state}"}]
+
+
+def processing(keys: Sequence[str]) -> Step:
+    state = Schema.of({"count": "int64", "sum": "float32", "last": "string?", "name": "string"})
+    spec = ProcessSpec(tuple(keys), Remembering(), state)
+    output = layout({"text": "string"}, TIME, [TIME, ORDER, SUB])
+    return lambda **options: Harness(Process, spec, [INPUT], output, **options)
+
+
+#: name → (how to make one, its key columns, inputs)
+STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
+    "tumbling": (aggregating(Sliding(10, 10), ["town"]), ("town",), 1),
+    "sliding": (aggregating(Sliding(20, 5), ["speed", "town"]), ("speed", "town"), 1),
+    "sliding with gaps": (aggregating(Sliding(5, 20), ["share", "seen"]), ("share", "seen"), 1),
+    "without key": (aggregating(Sliding(10, 4), []), (), 1),
+    "session": (aggregating(Session(9), ["town"]), ("town",), 1),
+    "top": (top(2, Sliding(20, 20), ["town"]), ("town",), 1),
+    "sliding top": (top(3, Sliding(30, 10), ["lane"]), ("lane",), 1),
+    "large top": (top(100, Sliding(30, 10), []), (), 1),
+    "join": (joining(WindowJoinSpec, Sliding(20, 20), keys=["town"]), ("town",), 2),
+    "sliding join": (joining(WindowJoinSpec, Sliding(20, 5), keys=["speed"]), ("speed",), 2),
+    "interval join": (joining(IntervalJoinSpec, -7, 12, keys=["town", "share"]), ("town", "share"), 2),
+    "co-group": (cogrouping(Sliding(20, 20)), ("town", "lane"), 2),
+    "sliding co-group": (cogrouping(Sliding(15, 5)), ("town", "lane"), 2),
+    "deduplicate": (deduplicating(None), ("town", "speed"), 1),
+    "deduplicate within": (deduplicating(25), ("town", "speed"), 1),
+    "process": (processing(["town", "speed"]), ("town", "speed"), 1),
+    "process without key": (processing([]), (), 1),
+}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value + 0.0:.9g}"
+    return value
+
+
+def counted(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple((name, plain(value)) for name, value in row.items()) for row in rows)

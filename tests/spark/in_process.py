@@ -1,0 +1,163 @@
+"""The Spark runtime without Spark: the same tasks, routed and committed in this process, cut and moved at
+random."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.settings import Settings
+from penstock.engine.sinks.base import NodeSink
+from penstock.engine.sources.reader import NodeSource
+from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.spark.checkpoint import operators_of, resume
+from penstock.spark.driver import Driver
+from penstock.spark.job import Job, ShippedJob, for_tasks
+from penstock.spark.map_task import MapTask, WholeTask, is_whole
+from penstock.spark.messages import from_batches, to_batch
+from penstock.spark.stage_task import StageTask
+from penstock.spark.stages import Kind, cut, whole
+from penstock.spark.stream_source import Range
+from penstock.state.store import StateStore
+
+
+class InProcess:
+    """Runs a graph batch by batch. ``choose`` decides cuts, tasks, routes, processes and failures."""
+
+    def __init__(self, graph: Graph, folder: Path, choose: random.Random, settings: Settings) -> None:
+        self._graph, self._choose = graph, choose
+        self.late: dict[str, int] = {}
+        sources = {n.id: n.spec.source for n in graph.nodes if isinstance(n.spec, SourceSpec)}
+        self._stages = cut(for_tasks(graph, sources))
+        self._positions = {}
+        for name, source in sources.items():
+            assert isinstance(source, NodeSource)
+            self._positions[name] = source.positions()
+        self._store = StateStore(folder)
+        self._routing = self._random_routing()
+        finals = {name: positions.final for name, positions in self._positions.items()}
+        manifest, _, _ = resume(self._store, self._stages, finals, self._routing, "run")
+        uncut = whole(self._stages) if len(sources) == 1 else None
+        job = Job(self._stages, uncut, str(folder), "run", len(self._routing), settings)
+        self._job = job
+        # A job of another id is another process: it shares nothing with the first.
+        self._processes = [ShippedJob.of(job) for _ in range(2)]
+        self._writers = {}
+        for node in graph.nodes:
+            if isinstance(node.spec, SinkSpec):
+                assert isinstance(node.spec.sink, NodeSink)
+                self._writers[node.id] = node.spec.sink.open_batches(node.schema, None)
+        session: Any = None
+        self._driver = Driver(
+            session,
+            job,
+            self._processes[0],
+            self._store,
+            manifest,
+            operators_of(self._stages),
+            self._writers,
+            "run",
+        )
+        self._driver.route = lambda progress: self._random_routing()
+
+    def run(self) -> None:
+        """Runs until the sources are read, and closes."""
+        while not self._is_drained():
+            self._batch(self._ranges(), ending=False)
+        self._batch({}, ending=True)
+        for writer in self._writers.values():
+            writer.close(True)
+
+    def _random_routing(self) -> tuple[int, ...]:
+        choose = self._choose
+        tasks = choose.randint(1, 4)
+        routing = [choose.randrange(tasks) for _ in range(16)]
+        routing[choose.randrange(16)] = tasks - 1
+        return tuple(routing)
+
+    def _is_drained(self) -> bool:
+        return all(p.finished for s in self._driver.progress.sources.values() for p in s.values())
+
+    def _ranges(self) -> dict[str, list[list[Range]]]:
+        """Some events of some sources' partitions, by source and task."""
+        choose, found = self._choose, {}
+        for name, partitions in self._driver.progress.sources.items():
+            tasks: list[list[Range]] = []
+            positions = self._positions[name]
+            final = positions.final
+            assert final is not None
+            for number, partition in partitions.items():
+                if partition.finished or choose.random() < 0.3:
+                    continue
+                end = min(final[number], partition.position + choose.randint(0, 40))
+                hint = positions.describe(number, partition.position, end)
+                part = Range(number, partition.position, end, end == final[number], hint)
+                if tasks and choose.random() < 0.5:
+                    tasks[-1].append(part)
+                else:
+                    tasks.append([part])
+            if tasks:
+                found[name] = tasks
+        return found
+
+    def _batch(self, ranges: dict[str, list[list[Range]]], *, ending: bool) -> None:
+        choose, stages = self._choose, self._stages
+        before = self._driver.progress
+        made: list[pa.RecordBatch] = []
+        if is_whole(self._job, before):
+            self._count(self._whole_batch(ranges, ending), ending)
+            return
+        for name, tasks in ranges.items():
+            made += [MapTask(choose.choice(self._processes)).run(name, task, before) for task in tasks]
+        if not made:
+            if not ending:
+                return
+            control = stages.channel(Kind.CONTROL, 1)
+            made = [to_batch([_message(task, control) for task in range(before.tasks)])]
+        choose.shuffle(made)
+        for stage in range(1, stages.count + 1):
+            messages = from_batches(made)
+            made = []
+            for task in range(before.tasks):
+                mine = [message for message in messages if message.target == task]
+                choose.shuffle(mine)
+                attempts = 1 + (choose.random() < 0.2)  # a loser ran the same
+                for attempt in range(attempts):
+                    run = StageTask(choose.choice(self._processes), stage, self._driver.manifest, ending)
+                    result = run.run([to_batch(mine)], task, attempt)
+                made.append(result)
+        self._count(made, ending)
+
+    def _whole_batch(self, ranges: dict[str, list[list[Range]]], ending: bool) -> list[pa.RecordBatch]:
+        for attempt in range(1 + (self._choose.random() < 0.2)):
+            task = WholeTask(self._choose.choice(self._processes), self._driver.manifest)
+            if ending:
+                made = task.work(lambda engine: ({}, {}), attempt, ending=True)
+            else:
+                name = next(iter(self._driver.progress.sources))
+                merged = [part for group in ranges.get(name, []) for part in group]
+                made = task.run(name, merged, attempt)
+        return [made]
+
+    def _count(self, made: list[pa.RecordBatch], ending: bool) -> None:
+        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.version, ending=ending)
+        for operator, count in self._driver.late.items():
+            self.late[operator] = self.late.get(operator, 0) + count
+
+
+def _message(task: int, channel: int) -> Any:
+    from penstock.spark.messages import Message
+
+    return Message(task, channel, 0, b"{}")
+
+
+def run_in_process(graph: Graph, folder: Path, seed: int, settings: Settings) -> dict[str, int]:
+    """Runs a graph to its end in a folder of its own; returns the late counts."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run = InProcess(graph, folder, random.Random(seed), settings)
+    run.run()
+    return run.late

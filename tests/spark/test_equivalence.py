@@ -1,0 +1,67 @@
+"""The rule above all others on real Spark: graphs with every operator, cut into batches, on one task and on
+several, must give the rows of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock.query.stream import Stream
+from tests.engine.test_equivalence import compare, described, expected_of
+from tests.graph_steps import Draw
+from tests.graph_strategies import CATALOGUE, Drawn, Queries, drawn, random_graphs
+
+runtimes = st.builds(ps.Spark, tasks=st.sampled_from((None, 1, 2, 3)), batch_events=st.integers(5, 120))
+
+
+def _whole_catalogue(names: tuple[str, ...]) -> Any:
+    """Several graphs of the catalogue as queries of one app: a run on Spark takes seconds, however many."""
+
+    def write(draw: Draw, cars: Stream, ads: Stream) -> Queries:
+        return {
+            f"{name}: {query}".replace(" ", "_"): stream
+            for name in names
+            for query, stream in CATALOGUE[name](draw, cars, ads).items()
+        }
+
+    return write
+
+
+_NAMES = sorted(CATALOGUE)
+_PARTS = [tuple(_NAMES[part::4]) for part in range(4)]
+
+
+@pytest.mark.parametrize("part", range(len(_PARTS)))
+def test_every_operator_gives_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:
+    @settings(max_examples=1)
+    @given(drawn(_whole_catalogue(_PARTS[part])), runtimes)
+    def check(one: Drawn, runtime: ps.Spark) -> None:
+        check_run(one, runtime)
+
+    check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_random_graphs_give_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:
+    @settings(settings.get_profile("thorough"), max_examples=5)
+    @given(random_graphs, runtimes)
+    def check(one: Drawn, runtime: ps.Spark) -> None:
+        check_run(one, runtime)
+
+    check()
+
+
+def check_run(one: Drawn, runtime: ps.Spark) -> None:
+    built = one.build()
+    reference = expected_of(one)
+    summary = built.app.run(on=runtime)
+    compare(built.results(), reference.sinks, one, built, str(runtime))
+    assert summary.complete
+    expected_late = {name: count for name, count in reference.late_counts.items() if count}
+    assert summary.late == expected_late, f"late counts differ\n{described(one, built, str(runtime))}"

@@ -1,0 +1,61 @@
+"""The rule above all others for the tasks of the Spark runtime, without Spark: random cuts, task counts, routes,
+processes and losing attempts must give the rows of the reference.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from penstock.engine.settings import Settings
+from tests.engine.test_equivalence import compare, described, expected_of
+from tests.graph_strategies import CATALOGUE, Drawn, drawn, random_graphs
+from tests.spark.in_process import run_in_process
+
+seeds = st.integers(0, 2**16)
+engines = st.builds(Settings, block_events=st.sampled_from((4, 64, 1024)), turn_blocks=st.integers(1, 3))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_operator_gives_the_rows_of_the_reference(name: str, tmp_path: Path) -> None:
+    @settings(max_examples=4)
+    @given(drawn(CATALOGUE[name]), seeds, engines, st.booleans())
+    def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
+        check_run(one, tmp_path / "state", number, engine, share)
+
+    check()
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_random_graphs_give_the_rows_of_the_reference(part: int, tmp_path: Path) -> None:
+    @seed(part)
+    @settings(max_examples=5)
+    @given(random_graphs, seeds, engines, st.booleans())
+    def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
+        check_run(one, tmp_path / "state", number, engine, share)
+
+    check()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_many_random_graphs_give_the_rows_of_the_reference(part: int, tmp_path: Path) -> None:
+    @settings(settings.get_profile("thorough"), max_examples=25)
+    @given(random_graphs, seeds, engines, st.booleans())
+    def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
+        check_run(one, tmp_path / "state", number, engine, share)
+
+    check()
+
+
+def check_run(one: Drawn, folder: Path, number: int, engine: Settings, share: bool) -> None:
+    built = one.build()
+    reference = expected_of(one, share)
+    late = run_in_process(built.app.graph(share), folder, number, engine)
+    how = f"seed {number}, {engine}, share={share}"
+    compare(built.results(), reference.sinks, one, built, how)
+    expected_late = {name: count for name, count in reference.late_counts.items() if count}
+    assert late == expected_late, f"late counts differ\n{described(one, built, how)}"
