@@ -91,13 +91,20 @@ def identities(steps: Iterable[Step]) -> dict[Step, Identity]:
     return result
 
 
+def stable_content(spec: Spec, schema: Schema) -> Hashable:
+    """All that a step says, the same in every run; of a function, its name."""
+    return _said(spec, schema, function_name)
+
+
 def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
     if isinstance(step.spec, SourceSpec):  # an app has one source of a name
         return ("source", step.name)
-    spec = tuple(
-        (field.name, _value(getattr(step.spec, field.name), function)) for field in fields(step.spec)
-    )
-    return (kind_of(step.spec), spec, _value(step.schema, function))
+    return _said(step.spec, step.schema, function)
+
+
+def _said(spec: Spec, schema: Schema, function: Callable[[Any], Hashable]) -> Hashable:
+    said = tuple((field.name, _value(getattr(spec, field.name), function)) for field in fields(spec))
+    return (kind_of(spec), said, _value(schema, function))
 
 
 def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:

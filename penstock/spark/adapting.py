@@ -1,4 +1,4 @@
-"""How many tasks the next batch gets: one as long as one keeps up, since a shuffle costs more than it saves."""
+"""How many tasks the next batch gets: one as long as one keeps up, since a shuffle costs time too."""
 
 from __future__ import annotations
 

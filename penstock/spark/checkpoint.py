@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.operators.routed import is_routed
 from penstock.query.explain import describe
-from penstock.query.graph import Node, SourceSpec
+from penstock.query.graph import (
+    DeduplicateSpec,
+    Graph,
+    Node,
+    Port,
+    SinkSpec,
+    SourceSpec,
+    WindowAggregateSpec,
+)
+from penstock.query.identity import stable_content
 from penstock.spark.positions import PartitionProgress, Progress
 from penstock.spark.stages import Stages
 from penstock.state.errors import StateError
+from penstock.state.files import Folder
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
@@ -72,14 +84,55 @@ class Changes:
 
 def operators_of(stages: Stages) -> dict[str, str]:
     """The operators with state, by id, with a text that changes when what they compute does."""
-    return {node.id: _computes(stages, node) for node in stages.graph.nodes if is_routed(node.spec)}
+    meanings = _meanings(stages.graph)
+    alike = Counter(meanings.values())
+    found: dict[str, str] = {}
+    for node in stages.graph.nodes:
+        if is_routed(node.spec):
+            found[node.id] = f"{_computes(stages, node)} ({meanings[node.id]})"
+            # Functions of one name are told apart by their order alone: one more or less, and no state can
+            # be trusted to be that of the same function.
+            if alike[meanings[node.id]] > 1:
+                found[node.id] += f", one of {alike[meanings[node.id]]} alike"
+    return found
 
 
 def _computes(stages: Stages, node: Node) -> str:
-    inputs = "; ".join(", ".join(map(str, layout.fields)) for layout in stages.layouts.inputs(node))
+    """What an operator does, with the columns that its state can have."""
+    reads = _reads(node)
+    inputs = "; ".join(
+        ", ".join(str(field) for field in layout.fields if reads is None or field.name in reads)
+        for layout in stages.layouts.inputs(node)
+    )
     outputs = stages.layouts.outputs(node)
     made = "; ".join(", ".join(map(str, layout.fields)) for layout in outputs.values())
-    return f"{describe(node.spec)} of ({inputs}) to ({made})"
+    return f"{describe(node.spec)} of ({inputs})" + ("" if reads is not None else f" to ({made})")
+
+
+def _reads(node: Node) -> set[str] | None:
+    """The columns that the state can have, whatever else other queries want of the input; None: all."""
+    match node.spec:
+        case WindowAggregateSpec(keys, _, aggregates):
+            return set(keys).union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))
+        case DeduplicateSpec(keys):
+            return set(keys)
+    return None
+
+
+def _meanings(graph: Graph) -> dict[str, str]:
+    """By operator, a digest of all that it and the operators above it say: a state is right only as long as
+    what comes in means the same."""
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.spec, SinkSpec):
+            continue
+        if isinstance(node.spec, SourceSpec):
+            said: object = ("source", node.id, node.spec.event_time)
+        else:
+            said = stable_content(node.spec, node.schema)
+        above = [(found[source.node], source.port.value) for source in node.inputs]
+        found[node.id] = hashlib.sha256(repr((said, above)).encode()).hexdigest()[:12]
+    return found
 
 
 def resume(
@@ -91,7 +144,8 @@ def resume(
 ) -> tuple[Manifest, Changes, bool]:
     """The version to go on from, made if there is none; what has changed; whether the checkpoint is new.
 
-    ``finals`` has, per source, where each of its partitions ends, if it does.
+    ``finals`` has, per source, where each of its partitions ends, if it does. The first version of a new
+    checkpoint is not committed yet.
     """
     operators = operators_of(stages)
     sources = {n.id: n.spec for n in stages.graph.nodes if isinstance(n.spec, SourceSpec)}
@@ -106,19 +160,69 @@ def resume(
                 for name, spec in sources.items()
             },
             routing,
+            columns=_columns(stages),
         )
         first = Manifest(0, run_id, len(routing), operators, progress.to_json())
-        store.commit(first)
         return first, Changes({}, ()), True
     known = Progress.from_json(latest.progress)
     _check_sources(known, sources, store.root)
+    columns = _columns(stages)
+    _check_columns(known.columns, columns)
     if latest.virtual_partitions != len(routing):
         raise StateError(
             "the checkpoint has another number of virtual partitions",
             f"'{store.root}' has {latest.virtual_partitions}, the run was given {len(routing)}",
             f"write virtual_partitions={latest.virtual_partitions}",
         )
-    return latest, Changes(latest.missing(operators), tuple(latest.left_behind(operators))), False
+    changes = Changes(latest.missing(operators), tuple(latest.left_behind(operators)))
+    return replace(latest, progress=replace(known, columns=columns).to_json()), changes, False
+
+
+def check_spark_log(checkpoint: Checkpoint, version: int) -> None:
+    """Raises unless Spark's own log and the state are of one run: Spark would leave out events or read some
+    again.
+
+    A batch is in Spark's offset log before it runs and in its commit log after it counted. So with version n
+    of the state, batch n - 1 has been planned and batch n at most, and n - 1 is the last that can be done.
+    """
+    planned = _last_batch(f"{checkpoint.spark}/offsets")
+    done = _last_batch(f"{checkpoint.spark}/commits")
+    if version - 1 <= planned <= version and done < version:
+        return
+    found = "is empty" if planned < 0 else f"has come to batch {max(planned, done)}"
+    raise StateError(
+        "the checkpoint is not whole",
+        f"its state in '{checkpoint.state}' is made of {version} batches, Spark's log in "
+        f"'{checkpoint.spark}' {found}",
+        "they belong together: restore both from one copy, or start from an empty checkpoint",
+    )
+
+
+def _last_batch(folder: str) -> int:
+    return max((int(name) for name in Folder(folder).names() if name.isdecimal()), default=-1)
+
+
+def _columns(stages: Stages) -> dict[str, dict[str, str]]:
+    """The columns that are read of each source, with their types."""
+    found: dict[str, dict[str, str]] = {}
+    for node in stages.graph.nodes:
+        if isinstance(node.spec, SourceSpec):
+            layout = stages.layouts.outputs(node).get(Port.MAIN)
+            fields = () if layout is None else layout.visible
+            found[node.id] = {field.name: f"{field.dtype}{'?' if field.nullable else ''}" for field in fields}
+    return found
+
+
+def _check_columns(known: Mapping[str, Mapping[str, str]], columns: Mapping[str, Mapping[str, str]]) -> None:
+    for source, types in columns.items():
+        for name, now in types.items():
+            had = known.get(source, {}).get(name, now)
+            if had != now:
+                raise StateError(
+                    f"the columns of source '{source}' have changed",
+                    f"'{name}' was {had} when the checkpoint was made, now it is {now}",
+                    f"give the source schema= with '{name}' as {had}, or start from an empty checkpoint",
+                )
 
 
 def _check_sources(known: Progress, sources: Mapping[str, SourceSpec], where: str) -> None:

@@ -88,9 +88,9 @@ class ClusterState:
 class LocalCluster:
     """A master and workers, kept in a folder: what one process brought up another can take down.
 
-    ``with LocalCluster(folder) as cluster: ... ps.Spark(cluster.master)`` takes it down at the end. Every worker
-    has a folder of its own. Workers take turns on ``hosts``, all of them addresses of this machine's loopback.
-    What can be imported in the current directory can be imported by tasks too.
+    ``with LocalCluster(folder) as cluster: ... ps.Spark(cluster.master)`` takes it down at the end. Every
+    worker has a folder of its own. Workers take turns on ``hosts``, all of them addresses of this machine's
+    loopback. What can be imported in the current directory can be imported by tasks too.
     """
 
     def __init__(
@@ -106,7 +106,9 @@ class LocalCluster:
             if value < 1:
                 raise SparkError(f"{name} must be at least 1", detail=f"got {value}", hint="write e.g. 2")
         if not _MEMORY.fullmatch(memory):
-            raise SparkError("not an amount of memory", detail=f"got '{memory}'", hint="write e.g. 512m or 2g")
+            raise SparkError(
+                "not an amount of memory", detail=f"got '{memory}'", hint="write e.g. 512m or 2g"
+            )
         for host in hosts:
             if not _is_loopback(host):
                 raise SparkError(
@@ -210,13 +212,16 @@ class LocalCluster:
         shutil.rmtree(folder, ignore_errors=True)  # what an earlier cluster left
         folder.mkdir()
         home = str(Path(pyspark.__file__).parent)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")} | {
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+        environment |= {
             "SPARK_HOME": home,
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(folder / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",  # a port on which anybody may submit jobs
+            # Else there is a port on which anybody may submit jobs; and a machine that slept for a minute
+            # would wake up without workers.
+            "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false -Dspark.worker.timeout=3600",
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }

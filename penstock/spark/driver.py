@@ -16,14 +16,15 @@ from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
 from penstock.query.graph import SourceSpec
 from penstock.spark.collected import Collected
+from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.job import Job, ShippedJob
 from penstock.spark.map_task import WholeTask, is_whole
 from penstock.spark.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
-from penstock.spark.native import NativePrefix
 from penstock.spark.positions import Progress, moves_from_json
 from penstock.spark.sinks import deliver
 from penstock.spark.stage_task import StageTask
 from penstock.spark.stages import Kind, Stages
+from penstock.state.errors import StateError
 from penstock.state.manifest import FileEntry, Manifest
 from penstock.state.store import StateStore
 
@@ -85,8 +86,9 @@ class Driver:
         self._queries_of = {
             node.id: sorted(node.queries) for node in stages.graph.nodes if node.id in operators
         }
-        #: For a DataFrame source of which Spark itself does the first steps.
-        self.prefix: NativePrefix | None = None
+        #: For an app with one source that is a DataFrame: a batch then is its rows, not messages.
+        self.frames: FrameBatches | None = None
+        self._rows_before = 0  # events of the batch before
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
 
@@ -98,12 +100,24 @@ class Driver:
         """Runs one batch; None if it has counted already."""
         if batch_id < self.manifest.version:
             return None
+        if batch_id > self.manifest.version:
+            raise StateError(
+                "the checkpoint is not whole",
+                f"Spark has come to batch {batch_id}, the state is made of {self.manifest.version} batches",
+                "restore both from one copy, or start from an empty checkpoint",
+            )
         clock = Clock()
         before = self.progress
         lowered = None
-        if self.prefix is not None and not ending:
-            alone = is_whole(self._job, before)
-            frame, lowered = self.prefix.messages(frame, self._shipped, self.manifest, before, whole=alone)
+        if self.frames is not None and not ending:
+            frame, lowered = self.frames.messages(
+                frame,
+                self._shipped,
+                self.manifest,
+                before,
+                whole=is_whole(self._job, before),
+                expected_rows=self._rows_before,
+            )
         if not is_whole(self._job, before):
             for stage in range(1, self._stages.count + 1):
                 task = StageTask(self._shipped, stage, self.manifest, ending)
@@ -113,7 +127,7 @@ class Driver:
         clock.lap("planning")
         table = frame.toArrow()
         clock.lap("job")
-        seen = [] if lowered is None or self.prefix is None else [self.prefix.report(lowered)]
+        seen = [] if lowered is None or self.frames is None else [self.frames.report(lowered)]
         return self.count(table, batch_id, ending=ending, clock=clock, more=seen)
 
     def count(
@@ -206,12 +220,13 @@ class Driver:
                 tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
             if report.get("entry") is not None:
                 entries.append(report["entry"])
+        self._rows_before = sum(report.get("events", 0) for report in collected.reports)
         known = sum(tasks_ms.values())
         parts = {**clock.ms, "job": max(clock.ms.get("job", 0.0) - known, 0.0), **tasks_ms}
         return BatchProgress(
             batch_id=batch_id,
             started_unix_ms=clock.started_unix_ms,
-            rows_in=sum(report.get("events", 0) for report in collected.reports),
+            rows_in=self._rows_before,
             rows_out=rows_out,
             late=sum(self.late.values()),
             bad_records=sum(report.get("bad", 0) for report in collected.reports),

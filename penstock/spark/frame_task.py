@@ -19,7 +19,7 @@ from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import LATE, ORDER, TIME, Columns
 from penstock.query.graph import Input, Port, SourceSpec
 from penstock.spark import task_state
-from penstock.spark.job import LocalJob, ShippedJob
+from penstock.spark.job import ShippedJob
 from penstock.spark.map_task import WholeTask, batch_id, controls
 from penstock.spark.messages import SPARK_SCHEMA, Message, json_bytes, pack_states, to_batch
 from penstock.spark.partial import state_table
@@ -55,9 +55,7 @@ class FrameTask:
 
     def over(self, frame: DataFrame) -> DataFrame:
         """The messages that become of a DataFrame's rows."""
-        # mapInArrow takes a dot in a name for a field of a struct
-        plain = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-        return plain.mapInArrow(replace(self, names=tuple(frame.columns)), SPARK_SCHEMA)
+        return _mapped(frame, self)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -82,7 +80,7 @@ class FrameTask:
                 messages = self._pack(engine, batches, owners, seq)
                 moves = {}
             else:
-                feed = _Feed(local, engine, self, partition, progress)
+                feed = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
                 for batch in batches:
                     feed.take(batch)
                 engine.engine.run()
@@ -118,48 +116,80 @@ class FrameTask:
 
 @dataclass(frozen=True)
 class WholeFrameTask:
-    """A batch whose events Spark has aggregated, worked on by one task alone."""
+    """A batch that one task works on alone: all its rows, or what Spark has aggregated of them."""
 
     job: ShippedJob
+    source_id: str
     before: Manifest
-    partial: str
+    partial: str | None = None  # rows of the state table of this window aggregate
     names: tuple[str, ...] = ()
 
     def over(self, frame: DataFrame) -> DataFrame:
         """The messages that become of a DataFrame's rows."""
-        plain = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).coalesce(1)
-        return plain.mapInArrow(replace(self, names=tuple(frame.columns)), SPARK_SCHEMA)
+        return _mapped(frame.coalesce(1), self)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        found = [batch.rename_columns(list(self.names)) for batch in batches if batch.num_rows]
+        named = (batch.rename_columns(list(self.names)) for batch in batches)
+        yield self.run(named, context.taskAttemptId())
 
-        def merge(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
-            if found:
-                table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
-                engine.operators[self.partial].merge_state({"groups": table})
-            return {}, {}
+    def run(self, batches: Iterable[pa.RecordBatch], attempt: int) -> pa.RecordBatch:
+        """The batch, with its columns by their own names."""
+        feed = self._feed_rows if self.partial is None else self._merge_groups
+        return WholeTask(self.job, self.before).work(lambda engine: feed(engine, batches), attempt)
 
-        yield WholeTask(self.job, self.before).work(merge, context.taskAttemptId())
+    def _feed_rows(
+        self, engine: StageEngine, batches: Iterable[pa.RecordBatch]
+    ) -> tuple[Partitions, dict[str, Any]]:
+        progress = Progress.from_json(self.before.progress)
+        feed = _Feed(engine, self.source_id, Input(self.source_id), True, 0, progress)
+        for batch in batches:
+            feed.take(batch)
+        engine.engine.run()
+        return {self.source_id: {0: feed.moved()}}, {"events": feed.events, "bad": feed.bad}
+
+    def _merge_groups(
+        self, engine: StageEngine, batches: Iterable[pa.RecordBatch]
+    ) -> tuple[Partitions, dict[str, Any]]:
+        assert self.partial is not None
+        found = [batch for batch in batches if batch.num_rows]
+        if found:
+            table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
+            engine.operators[self.partial].merge_state({"groups": table})
+        return {}, {}
+
+
+def _mapped(frame: DataFrame, task: FrameTask | WholeFrameTask) -> DataFrame:
+    names = tuple(frame.columns)
+    if not all(name.isidentifier() for name in names):
+        # mapInArrow takes a dot in a name for a field of a struct
+        frame = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return frame.mapInArrow(replace(task, names=names), SPARK_SCHEMA)
 
 
 class _Feed:
     """Stamps rows and writes them into the outlet of the step that they come from."""
 
     def __init__(
-        self, local: LocalJob, engine: StageEngine, task: FrameTask, partition: int, progress: Progress
+        self,
+        engine: StageEngine,
+        source_id: str,
+        at: Input,
+        sees_all: bool,
+        partition: int,
+        progress: Progress,
     ) -> None:
-        spec = engine.stages.graph[task.source_id].spec
+        spec = engine.stages.graph[source_id].spec
         assert isinstance(spec, SourceSpec)
-        self._engine, self._task = engine, task
-        self._outlet = engine.outlet(task.at)
-        self._bad_outlet = engine.outlet(Input(task.source_id, Port.BAD))
-        self._before = progress.sources[task.source_id][0]
-        self._watermark_us = task_state.watermark(engine.stages, progress, frozenset((task.source_id,)))
+        self._engine, self._sees_all = engine, sees_all
+        self._outlet = engine.outlet(at)
+        self._bad_outlet = engine.outlet(Input(source_id, Port.BAD))
+        self._before = progress.sources[source_id][0]
+        self._watermark_us = task_state.watermark(engine.stages, progress, frozenset((source_id,)))
         self._order = (spec.number << _SOURCE_SHIFT) | (self._before.offset + partition)
         self._time = spec.event_time
-        self._time_field = engine.stages.graph[task.source_id].schema[spec.event_time]
+        self._time_field = engine.stages.graph[source_id].schema[spec.event_time]
         self._partition = partition
         self._rows = 0
         self.bad = 0
@@ -183,12 +213,8 @@ class _Feed:
                 batch = batch.filter(good)
         if batch.num_rows == 0:
             return
-        if self._task.sees_all:
-            times, _ = numpy_from_arrow(
-                batch.column(self._time),
-                self._engine.stages.graph[self._task.source_id].schema[self._time],
-                self._engine.strings,
-            )
+        if self._sees_all:
+            times, _ = numpy_from_arrow(batch.column(self._time), self._time_field, self._engine.strings)
             self._latest_us = max(self._latest_us, int(times.max()))
         if self._outlet is None:
             return

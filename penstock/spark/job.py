@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,20 +38,21 @@ class Job:
 
 @dataclass(frozen=True)
 class ShippedJob:
-    """A job as it travels with every task: a few hundred kilobytes that are opened only once per process."""
+    """A job as it travels with every task: some kilobytes that are opened only once per process."""
 
     id: str
     data: bytes = field(repr=False)
 
     @classmethod
     def of(cls, job: Job) -> ShippedJob:
-        return cls(uuid.uuid4().hex, cloudpickle.dumps(job))  # type: ignore[no-untyped-call]
+        data: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+        return cls(uuid.uuid4().hex, zlib.compress(data, 1))
 
     def here(self) -> LocalJob:
         """The job in this process."""
         found = _JOBS.get(self.id)
         if found is None:
-            found = _JOBS[self.id] = LocalJob(cloudpickle.loads(self.data))
+            found = _JOBS[self.id] = LocalJob(cloudpickle.loads(zlib.decompress(self.data)))
             while len(_JOBS) > _KEPT_JOBS:
                 _JOBS.popitem(last=False)
         else:

@@ -47,6 +47,7 @@ class Progress:
     complete: bool = False  # the input has ended and everything is closed
     batch_id: int = -1  # the batch that made it
     totals: Mapping[str, int] = field(default_factory=dict)  # since the first batch, for people
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # read of each source: their types
 
     @property
     def tasks(self) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.engine.sinks.base import BatchWriter
 from penstock.engine.sources.reader import NodeSource
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
 from penstock.operators.plan import plan
@@ -20,14 +21,15 @@ from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.spark.adapting import TaskCount
-from penstock.spark.checkpoint import Checkpoint, operators_of, resume
+from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
 from penstock.spark.driver import Driver
+from penstock.spark.durations import SparkDurations
 from penstock.spark.failures import told_by_spark
+from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.job import DescribedSource, Job, ShippedJob, WarmUp, for_tasks
 from penstock.spark.map_task import MapTask, is_whole
-from penstock.spark.native import NativePrefix
 from penstock.spark.positions import Progress
 from penstock.spark.prefix import Prefix, plan_prefix
 from penstock.spark.session import local_cores, spark_session
@@ -70,29 +72,41 @@ class SparkRun:
         self._error: BaseException | None = None
         self._query: StreamingQuery | None = None
         self._driver: Driver | None = None
+        self._writers: dict[str, BatchWriter] = {}
         self._late: dict[str, int] = {}
+        self._query_name = f"penstock-{name}-{self.run_id[:8]}"
+        self._durations = SparkDurations(self._query_name, self._publish)
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Builds everything and starts the streaming query."""
+        self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
+        try:
+            self._start()
+        except BaseException as error:
+            close_writers(self._writers, complete=False)
+            if self._log is not None:
+                self._log.close()
+            self.checkpoint.remove()
+            raise told_by_spark(error) from None
+
+    def _start(self) -> None:
         runtime, graph = self._runtime, self._graph
-        self.checkpoint = Checkpoint.at(runtime.checkpoint)
         sources = {node.id: node.spec for node in graph.nodes if isinstance(node.spec, SourceSpec)}
         shipped: dict[str, Source] = {}
         self._shipped = shipped
         for source_id, spec in sources.items():
             source = spec.source
             if isinstance(source, NodeSource):
+                _check_replayable(source_id, source)
                 shipped[source_id] = source.shipped(self.checkpoint.shipped)
             else:
                 shipped[source_id] = DescribedSource(source)
         stages = cut(for_tasks(graph, shipped))
         # One source can be read by one task, which then needs no other.
-        prefix = self._native_prefix(list(sources))
-        aggregated = prefix is not None and prefix.partial is not None and not prefix.reads_bad
-        is_alone = len(sources) == 1 and (aggregated or isinstance(next(iter(shipped.values())), NodeSource))
-        uncut = whole(stages) if is_alone and runtime.tasks in (None, 1) else None
+        prefix = self._frame_prefix(list(sources))
+        uncut = whole(stages) if len(sources) == 1 and runtime.tasks in (None, 1) else None
         # Kernels are compiled here, once, and not by every worker process for itself.
         for built in [uncut] if uncut is not None else [stages]:
             for stage in range(built.count + 1):
@@ -105,12 +119,19 @@ class SparkRun:
         store = StateStore(self.checkpoint.state)
         finals = {name: _final(source) for name, source in shipped.items()}
         manifest, self.changes, is_new = resume(store, stages, finals, routing, self.run_id)
+        is_complete = Progress.from_json(manifest.progress).complete
+        if not is_complete:
+            check_spark_log(self.checkpoint, manifest.version)
         if self.changes:
             print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
         job = Job(stages, uncut, self.checkpoint.state, self.run_id, runtime.virtual_partitions, runtime.node)
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest.version)
+        if (
+            is_new
+        ):  # not before all sinks are open: they tell output of others from that of a run which goes on
+            store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
         )
@@ -120,19 +141,23 @@ class SparkRun:
         self._warm_up(shipped_job, is_whole(job, self._driver.progress))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
+        if is_complete:
+            print(f"penstock: the run of '{self.checkpoint.root}' is complete already", file=sys.stderr)
+            self._drained.set()
         if self._drained.is_set():
             return
-        self._driver.prefix = None if prefix is None else NativePrefix(prefix)
+        self._driver.frames = None if prefix is None else FrameBatches(prefix)
         frame = reduce(DataFrame.union, [self._stream(name, shipped_job, prefix) for name in sources])
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
         trigger: dict[str, Any] = (
             {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
         )
+        session.streams.addListener(self._durations)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
             .trigger(**trigger)
-            .queryName(f"penstock-{self._name}-{self.run_id[:8]}")
+            .queryName(self._query_name)
             .option("checkpointLocation", self.checkpoint.spark)
             .start()
         )
@@ -180,6 +205,8 @@ class SparkRun:
         except Exception as error:
             self._error = told_by_spark(error)
         finally:
+            self._session.streams.removeListener(self._durations)
+            self._durations.flush()
             close_writers(self._writers, complete)
             if self._log is not None:
                 self._log.close()
@@ -218,13 +245,17 @@ class SparkRun:
         return progress.routing if tasks == progress.tasks else even_routing(len(progress.routing), tasks)
 
     def _tell(self, batch: BatchProgress | None) -> None:
+        """Notes a batch that counted; it is shown when Spark has told how long its own share took."""
         if batch is None:
             return
-        self.progress.add(batch)
-        self.batches.append(batch)
         assert self._driver is not None
         for operator, count in self._driver.late.items():
             self._late[operator] = self._late.get(operator, 0) + count
+        self._durations.add(batch)
+
+    def _publish(self, batch: BatchProgress) -> None:
+        self.progress.add(batch)
+        self.batches.append(batch)
         if self._log is not None:
             self._log.write(batch)
         if self.on_progress is not None:
@@ -280,18 +311,25 @@ class SparkRun:
         )
         return self._session.readStream.format(name).load()
 
-    def _native_prefix(self, sources: list[str]) -> Prefix | None:
-        """What Spark does itself with the one source of the app, if that is a DataFrame and it does any."""
+    def _frame_prefix(self, sources: list[str]) -> Prefix | None:
+        """What Spark can do itself with the one source of the app, if that is a DataFrame."""
         spec = self._graph[sources[0]].spec
         assert isinstance(spec, SourceSpec)
         if len(sources) > 1 or not isinstance(spec.source, FrameSource):
             return None  # a batch of several sources is one DataFrame of messages already
-        prefix = self._prefix(sources[0])
-        return prefix if prefix.steps or prefix.partial or prefix.alternatives else None
+        return self._prefix(sources[0])
 
     def _prefix(self, source_id: str) -> Prefix:
         graph = without_plain_projections(self._graph)
         return plan_prefix(graph, graph[source_id], plan(graph))
+
+
+def _check_replayable(source_id: str, source: NodeSource) -> None:
+    if type(source).positions is NodeSource.positions:
+        raise RunError(
+            f"source '{source_id}' cannot be read again, as Spark must after a failure: {type(source).__name__} "
+            "keeps no positions; run it with on=ps.Node(), or write its events to files first"
+        )
 
 
 def _final(source: Source) -> list[int] | None:

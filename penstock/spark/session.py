@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -58,9 +60,16 @@ def spark_session(
     for name, value in chosen.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    if running is None:
+        atexit.register(_stop, session)  # else Python's workers end with a trace on the terminal
     if running is None and master.startswith(_STANDALONE):
         _await_executor(session, master)
     return session
+
+
+def _stop(session: SparkSession) -> None:
+    with contextlib.suppress(Exception):  # its JVM may be gone by now
+        session.stop()
 
 
 def session_settings(master: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:

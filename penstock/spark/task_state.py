@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -65,7 +64,7 @@ def store(
     count = local.job.virtual_partitions
     written = store.write(manifest.version + 1, number, attempt, local.job.run_id, state, count, base)
     local.warm[engine.key] = Warm(task, before.routing, written.entry, written.base)
-    return {"entry": None if written.entry is None else asdict(written.entry), "pending": pending}
+    return {"entry": None if written.entry is None else written.entry.plain(), "pending": pending}
 
 
 def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> int:

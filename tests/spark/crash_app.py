@@ -83,9 +83,9 @@ def build(output: Path | None, joined: bool, events: int = EVENTS) -> tuple[ps.A
     cars = app.source("cars", ps.sources.Rows(both, CARS, partitions=2), event_time="ts", lateness="12us")
     queries = {
         "counts": cars.key_by("k").window(ps.tumbling("50us")).agg(n=ps.count(), total=ps.sum("x")),
-        "sliding": cars.key_by("g").window(ps.sliding("60us", "20us")).agg(
-            n=ps.count(), most=ps.max("x"), opening=ps.first("id"), middle=ps.median("x")
-        ),
+        "sliding": cars.key_by("g")
+        .window(ps.sliding("60us", "20us"))
+        .agg(n=ps.count(), most=ps.max("x"), opening=ps.first("id"), middle=ps.median("x")),
         "best": cars.key_by("g").window(ps.tumbling("100us")).top(3, by="x").select("g", "id", "x", "rank"),
         "first": cars.deduplicate("k", "g", within="200us").select("k", "g", "id"),
         "bursts": cars.key_by("k").process(

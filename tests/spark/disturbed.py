@@ -23,7 +23,7 @@ from penstock.spark.summary import SparkSummary
 ROOT = Path(__file__).parents[2]
 EVENTS, BATCH_EVENTS = 600, 100
 FATAL = 350  # the event at which it goes wrong
-LONG_S = 120.0  # nothing that is waited for takes so long
+LONG_S = 300.0  # nothing that is waited for takes so long
 
 Rows = dict[str, list[dict[str, Any]]]
 CARS = ps.Schema(ts="timestamp", number="int64", car="int64", lane="int32", speed="float64")
@@ -241,7 +241,11 @@ class Script:
         told = json.loads(self.mishap.note.read_text())
         written = (self.folder / "checkpoint" / "state" / "data").glob("*.state")
         begin = f"v{told['version']:012d}-"
-        return [file.name for file in written if file.name.startswith(begin) and f"-a{told['attempt']}-" in file.name]
+        return [
+            file.name
+            for file in written
+            if file.name.startswith(begin) and f"-a{told['attempt']}-" in file.name
+        ]
 
 
 if __name__ == "__main__":

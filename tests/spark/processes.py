@@ -17,7 +17,9 @@ _PATIENCE_S = 300.0
 
 
 @contextmanager
-def driver(module: str, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+def driver(
+    module: str, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Runs ``main`` of a module with these arguments; at the end no process of it is left."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(

@@ -40,7 +40,8 @@ class ParquetBatches(BatchWriter):
         self._write(batch_id, rows)
 
     def close(self, complete: bool) -> None:
-        if not self._files():  # so that the folder can be read
+        # So that the folder can be read. A run that failed before it had a checkpoint must find it empty.
+        if complete and not self._files():
             self._write(0, self._schema.empty_table())
 
     def _write(self, batch_id: int, rows: pa.Table) -> None:

@@ -58,7 +58,7 @@ class TextFileBatches(BatchWriter):
         self._note()
 
     def close(self, complete: bool) -> None:
-        if self._file.length == 0:
+        if complete and self._file.length == 0:
             self._file.append(self._text.header)
         self._file.close()
 

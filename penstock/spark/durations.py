@@ -1,0 +1,67 @@
+"""What Spark itself spends on a batch and tells only afterwards: offsets, planning, its commit log."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from penstock.metrics.batches import BatchProgress
+
+#: Spark's names for its parts, and ours.
+_PARTS = {
+    "latestOffset": "spark_offsets",
+    "walCommit": "spark_offset_log",
+    "getBatch": "spark_batch",
+    "queryPlanning": "spark_planning",
+    "commitOffsets": "spark_commit_log",
+}
+
+
+class SparkDurations(StreamingQueryListener):
+    """Holds each batch back until Spark has told its own share, then passes it on, in order."""
+
+    def __init__(self, name: str, publish: Callable[[BatchProgress], None]) -> None:
+        self._name, self._publish = name, publish
+        self._lock = threading.Lock()
+        self._waiting: dict[int, BatchProgress] = {}
+
+    def add(self, batch: BatchProgress) -> None:
+        """A batch that Spark is about to commit."""
+        with self._lock:
+            self._waiting[batch.batch_id] = batch
+
+    def flush(self) -> None:
+        """Passes on what Spark has told nothing about, and will not."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+            for batch in waiting.values():
+                self._publish(batch)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        return
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        if progress.name != self._name:
+            return
+        with self._lock:
+            batch = self._waiting.pop(progress.batchId, None)
+            if batch is None:
+                return
+            told = progress.durationMs
+            parts = {ours: float(told.get(theirs, 0)) for theirs, ours in _PARTS.items()}
+            whole = float(told.get("triggerExecution", 0))
+            known = sum(batch.parts_ms.values()) + sum(parts.values())
+            parts["spark_other"] = max(whole - known, 0.0)
+            self._publish(replace(batch, parts_ms={**batch.parts_ms, **parts}, batch_ms=max(whole, known)))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        return

@@ -1,0 +1,128 @@
+"""A driver killed at any point and started again gives the rows of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from penstock.state.store import StateStore
+from tests.engine.test_equivalence import difference
+from tests.reference import Row, run_reference
+from tests.spark import crash_app
+from tests.spark.processes import driver
+
+_BATCH_EVENTS = {"single": 60, "joined": 60}
+_PATIENCE_S = 240.0
+
+_WORKER = [name for name, point in crash_app.POINTS.items() if point[2] == "worker"]
+_BATCH = [
+    "batch begins",
+    "rows collected",
+    "one sink written",
+    "all sinks written",
+    "manifest half written",
+    "manifest not renamed",
+    "manifest renamed",
+    "batch not in Spark's log",
+]
+
+
+def test_a_driver_killed_in_sinks_state_and_commit_goes_on(tmp_path: Path) -> None:
+    run = Killed(tmp_path, "single")
+    run.until("state half written:3", tasks=None)
+    run.until("one sink written:4", tasks=2)
+    run.until("batch not in Spark's log:2", tasks=2)
+    run.until("closing begins:1", tasks=None)
+    run.to_the_end(tasks=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [None, 2])
+def test_a_driver_killed_at_every_named_point_goes_on(tasks: int | None, tmp_path: Path) -> None:
+    run = Killed(tmp_path, "single", batch_events=20)
+    choose = random.Random(f"points/{tasks}")
+    run.until("sink opened:3", tasks)
+    run.until("first manifest:1", tasks)
+    for point in [*_BATCH, *_WORKER, "old files being removed"]:
+        run.until(f"{point}:{choose.randint(1, 3)}", tasks)
+    run.until("closing begins:1", tasks)
+    run.until("manifest not renamed:1", tasks)
+    run.until("closed:1", tasks)
+    run.to_the_end(tasks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [None, 2])
+def test_a_driver_killed_from_outside_at_random_moments_goes_on(tasks: int | None, tmp_path: Path) -> None:
+    run = Killed(tmp_path, "single", batch_events=20)
+    choose = random.Random(f"moments/{tasks}")
+    for _ in range(10):
+        run.kill_after(choose.randint(0, 2), choose.uniform(0.0, 0.6), tasks)
+    run.to_the_end(tasks)
+
+
+@pytest.mark.slow
+def test_a_driver_with_two_sources_killed_and_given_other_tasks_goes_on(tmp_path: Path) -> None:
+    run = Killed(tmp_path, "joined", batch_events=40)
+    task_counts = itertools.cycle((2, 5, None, 3))
+    for point in ("state written:4", "all sinks written:2", "manifest renamed:2", "task done:5"):
+        run.until(point, next(task_counts))
+    run.kill_after(1, 0.1, next(task_counts))
+    run.to_the_end(next(task_counts))
+
+
+class Killed:
+    """A run that is killed and started again in the same folder."""
+
+    def __init__(self, folder: Path, joined: str, batch_events: int = 60) -> None:
+        self._folder, self._joined, self._batch_events = folder, joined, batch_events
+        self.deaths = 0
+
+    def until(self, point: str, tasks: int | None) -> None:
+        """Runs until a process ends itself and the driver at a named point."""
+        with driver(*self._arguments(tasks), env={crash_app.KILL_AT: point}) as process:
+            out, err = process.communicate(timeout=_PATIENCE_S)
+        assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
+        self.deaths += 1
+
+    def kill_after(self, batches: int, seconds: float, tasks: int | None) -> None:
+        """Kills the driver so long after it has told of so many batches, if it still runs then."""
+        with driver(*self._arguments(tasks)) as process:
+            assert process.stdout is not None
+            for _ in range(batches):
+                process.stdout.readline()
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                self.deaths += 1
+
+    def to_the_end(self, tasks: int | None) -> None:
+        """Runs undisturbed, and compares every sink with the reference."""
+        with driver(*self._arguments(tasks)) as process:
+            out, err = process.communicate(timeout=_PATIENCE_S)
+        assert process.returncode == 0, err
+        assert out.endswith("complete: True\n"), out
+        joined = self._joined == "joined"
+        app, _ = crash_app.build(None, joined)
+        expected = run_reference(app.graph(), crash_app.inputs(joined))
+        for query, rows in expected.items():
+            missing, unexpected = difference(rows, self._rows(query))
+            assert not missing and not unexpected, f"'{query}': missing {missing}, unexpected {unexpected}"
+        assert sum(map(len, expected.values())) > 1000
+        latest = StateStore(self._folder / "checkpoint" / "state").latest()
+        assert latest is not None
+        assert latest.progress["complete"]
+
+    def _rows(self, query: str) -> list[Row]:
+        return pq.read_table(self._folder / "out" / query).to_pylist()
+
+    def _arguments(self, tasks: int | None) -> list[str]:
+        return ["tests.spark.crash_app", str(self._folder), self._joined, str(tasks), str(self._batch_events)]
