@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +85,9 @@ def run(options: Options) -> Report:
 
 def run_penstock(session: SparkSession, files: YahooFiles, checkpoint: Path) -> YahooRun:
     """The same files through the same reader of Spark's."""
-    sources = importlib.import_module("penstock.sources")
-    if not hasattr(sources, "Spark"):
-        raise NotImplementedError("ps.sources.Spark does not exist yet")
-    source = sources.Spark(files.stream(session))
+    from penstock.spark.frames import SparkStream
+
+    source = SparkStream(files.stream(session), bounded=True)
     views: Views = {}
     done = _run(source, files.events, files.batches * files.rows_per_batch, views, checkpoint, None)
     files.check(views, "Penstock")
@@ -117,16 +114,12 @@ def _run(
     app.sink(
         "views", views_per_campaign(app.source("events", source, event_time="ts"), events), Callback(keep)
     )
-    runtime = importlib.import_module("penstock.spark.runtime").Spark(
-        MASTER, checkpoint=checkpoint, batch_events=batch_events, settings=_SESSION
-    )
+    from penstock.spark.runtime import Spark
+
+    runtime = Spark(MASTER, checkpoint=checkpoint, batch_events=batch_events, settings=_SESSION)
     run = runtime.start(app.graph(), "yahoo")
-    while sum(batch.rows_in for batch in run.batches) < total:
-        if run.wait(_POLL_S):
-            break
-        time.sleep(_POLL_S)
-    if not source.bounded:
-        run.stop()
+    while not run.wait(_POLL_S):
+        pass
     run.finish()
     read = sum(batch.rows_in for batch in run.batches)
     if read != total:

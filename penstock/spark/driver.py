@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -88,7 +88,7 @@ class Driver:
         }
         #: For an app with one source that is a DataFrame: a batch then is its rows, not messages.
         self.frames: FrameBatches | None = None
-        self._rows_before = 0  # events of the batch before
+        self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
 
@@ -107,48 +107,60 @@ class Driver:
                 "restore both from one copy, or start from an empty checkpoint",
             )
         clock = Clock()
-        before = self.progress
-        lowered = None
+        before, manifest = self.progress, self.manifest
+        whole = is_whole(self._job, before)
         if self.frames is not None and not ending:
-            frame, lowered = self.frames.messages(
-                frame,
-                self._shipped,
-                self.manifest,
-                before,
-                whole=is_whole(self._job, before),
-                expected_rows=self._rows_before,
-            )
-        if not is_whole(self._job, before):
-            for stage in range(1, self._stages.count + 1):
-                task = StageTask(self._shipped, stage, self.manifest, ending)
+            before = self.frames.seen(batch_id, before)
+            manifest = replace(manifest, progress=before.to_json())
+            if not self.frames.is_native(frame, self.rows_before, whole=whole):
+                frame = self.frames.rows(frame, self._shipped, manifest, whole=whole)
+            elif whole:
+                groups = self.frames.lowered(frame, before)
+                clock.lap("planning")
+                found = groups.toArrow()
+                clock.lap("job")
+                made = self.frames.groups(self._shipped, manifest, before).run(found)
+                clock.skip()
+                return self.count(pa.Table.from_batches([made]), batch_id, before, ending=False, clock=clock)
+            else:
+                frame = self.frames.filtered(self.frames.lowered(frame, before), self._shipped, manifest)
+        tasks = [
+            StageTask(self._shipped, stage, manifest, ending)
+            for stage in range(1, self._stages.count + 1)
+            if not whole
+        ]
+        if before.tasks > 1:
+            for task in tasks:
                 frame = frame.repartitionById(before.tasks, fn.col("target")).mapInArrow(task, SPARK_SCHEMA)
-        elif ending:
-            frame = frame.mapInArrow(WholeTask(self._shipped, self.manifest), SPARK_SCHEMA)
+        elif ending and not tasks:
+            frame = frame.mapInArrow(WholeTask(self._shipped, manifest), SPARK_SCHEMA)
         clock.lap("planning")
         table = frame.toArrow()
         clock.lap("job")
-        seen = [] if lowered is None or self.frames is None else [self.frames.report(lowered)]
-        return self.count(table, batch_id, ending=ending, clock=clock, more=seen)
+        if before.tasks == 1:
+            # One task has all keys: it runs right here, where everything comes together anyway.
+            for task in tasks:
+                table = pa.Table.from_batches([task.run(table.to_batches(), 0, 0)])
+            clock.skip()  # the task has told itself what it took
+        return self.count(table, batch_id, before, ending=ending, clock=clock)
 
     def count(
         self,
         table: pa.Table,
         batch_id: int,
+        before: Progress,
         *,
         ending: bool,
         clock: Clock | None = None,
-        more: Sequence[Collected] = (),
     ) -> BatchProgress:
-        """Takes what the tasks of a batch sent, delivers it, and makes the batch count."""
+        """Takes what the tasks of a batch that started from ``before`` sent, delivers it, and makes the batch
+        count."""
         clock = clock or Clock()
-        before = self.progress
         inbox = self._whole_inbox if is_whole(self._job, before) else self._inbox
         assert inbox is not None
         collected = inbox.read(table)
-        told = before.advanced(collected.moves)  # what the operators know
-        after = replace(told.advanced(m for part in more for m in part.moves), seen_us=self._marks(told))
-        for part in more:
-            collected.reports.extend(part.reports)
+        after = before.advanced(collected.moves)
+        after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
         rows_out = deliver(self._writers, batch_id, collected.rows)
         clock.lap("sinks")
@@ -207,6 +219,7 @@ class Driver:
     ) -> BatchProgress:
         pending: dict[str, int] = {}
         tasks_ms: dict[str, float] = {}
+        in_job: dict[str, float] = {}  # those that ran inside the Spark job
         self.late = {}
         entries = []
         for report in collected.reports:
@@ -218,15 +231,18 @@ class Driver:
             for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
                 named = f"task_{name}"
                 tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
+                if after.tasks > 1 or report.get("stage", 0) == 0:
+                    in_job[named] = max(in_job.get(named, 0.0), ms)
             if report.get("entry") is not None:
                 entries.append(report["entry"])
-        self._rows_before = sum(report.get("events", 0) for report in collected.reports)
-        known = sum(tasks_ms.values())
+        rows_in = sum(report.get("events", 0) for report in collected.reports)
+        self.rows_before = rows_in or self.rows_before  # of what Spark aggregates it tells later
+        known = sum(in_job.values())
         parts = {**clock.ms, "job": max(clock.ms.get("job", 0.0) - known, 0.0), **tasks_ms}
         return BatchProgress(
             batch_id=batch_id,
             started_unix_ms=clock.started_unix_ms,
-            rows_in=self._rows_before,
+            rows_in=rows_in,
             rows_out=rows_out,
             late=sum(self.late.values()),
             bad_records=sum(report.get("bad", 0) for report in collected.reports),
@@ -261,3 +277,7 @@ class Clock:
         now_ns = time.perf_counter_ns()
         self.ms[name] = (now_ns - self._last_ns) / 1e6
         self._last_ns = now_ns
+
+    def skip(self) -> None:
+        """What passed since the last lap is told elsewhere."""
+        self._last_ns = time.perf_counter_ns()

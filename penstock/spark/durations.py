@@ -11,6 +11,7 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 from penstock.metrics.batches import BatchProgress
@@ -49,9 +50,11 @@ class SparkDurations(StreamingQueryListener):
         return
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        if progress.name != self._name:
-            return
+        if event.progress.name == self._name:
+            self.take(event.progress)
+
+    def take(self, progress: StreamingQueryProgress) -> None:
+        """What Spark tells of a batch; of one told already it is ignored."""
         with self._lock:
             batch = self._waiting.pop(progress.batchId, None)
             if batch is None:
@@ -61,7 +64,15 @@ class SparkDurations(StreamingQueryListener):
             whole = float(told.get("triggerExecution", 0))
             known = sum(batch.parts_ms.values()) + sum(parts.values())
             parts["spark_other"] = max(whole - known, 0.0)
-            self._publish(replace(batch, parts_ms={**batch.parts_ms, **parts}, batch_ms=max(whole, known)))
+            self._publish(
+                replace(
+                    batch,
+                    parts_ms={**batch.parts_ms, **parts},
+                    batch_ms=max(whole, known),
+                    # of what Spark aggregates nobody else sees how many events it was
+                    rows_in=batch.rows_in or progress.numInputRows,
+                )
+            )
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         return

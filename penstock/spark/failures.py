@@ -24,5 +24,13 @@ def told_by_spark(error: BaseException) -> BaseException:
     python = [f"{kind}: {what}" for kind, what in _PYTHON.findall(text) if "py4j" not in kind]
     if python:
         return RunError(f"a task on Spark failed: {python[-1].strip()}")
-    first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-    return RunError(f"Spark failed: {first}")
+    return RunError(f"Spark failed: {_root(text) or type(error).__name__}")
+
+
+def _root(text: str) -> str:
+    """The line of a JVM's trace that says what it all began with."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        lines = lines[1:]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return causes[-1] if causes else "".join(lines[:1]).lstrip(": ")

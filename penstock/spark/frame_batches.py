@@ -1,75 +1,87 @@
-"""A batch of a DataFrame source whose first steps Spark does itself: from its rows to messages."""
+"""The batches of an app's one DataFrame source: by which way their rows come to the operators."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from penstock.memory.edges import START_OF_TIME
-from penstock.query.graph import Input, Port, SourceSpec
-from penstock.spark.collected import Collected
-from penstock.spark.frame_task import FrameTask, WholeFrameTask
+from penstock.query.graph import Input, SourceSpec
+from penstock.spark.frame_task import FrameTask, GroupsTask, WholeFrameTask
 from penstock.spark.job import ShippedJob
 from penstock.spark.positions import PartitionProgress, Progress
-from penstock.spark.prefix import Lowered, Prefix
+from penstock.spark.prefix import REASON, Prefix
+from penstock.state.files import Folder
 from penstock.state.manifest import Manifest
 
-#: Rows of a batch from which on it pays to let Spark do the first steps: its own jobs cost more to plan, and
-#: what it has seen is known a batch later. Below, a row that crosses into Python costs less than that.
+#: Rows of a batch from which on it pays to let Spark do the first steps. Below, the plan of its own jobs
+#: costs more than the rows that cross into Python; and what Spark has seen of time is known a batch later.
 NATIVE_ROWS = 200_000
 
 
 @dataclass(frozen=True)
 class FrameBatches:
-    """The batches of an app's one DataFrame source: by which way their rows come to the operators."""
+    """``offsets`` is the folder of Spark's offset log, which has what Spark has seen of time."""
 
     prefix: Prefix
+    offsets: str
 
-    def messages(
-        self,
-        batch: DataFrame,
-        job: ShippedJob,
-        manifest: Manifest,
-        before: Progress,
-        *,
-        whole: bool,
-        expected_rows: int,
-    ) -> tuple[DataFrame, Lowered | None]:
-        """The messages of a batch, and what Spark will have seen of it once they are collected, if it did
-        the first steps.
+    def stream(self, frame: DataFrame) -> DataFrame:
+        """The source's stream as batches want it: only columns that somebody reads, and Spark keeps the
+        largest event time."""
+        pruned = self.prefix.prune(frame)
+        return pruned.withWatermark(self._event_time, "0 seconds")
 
-        ``whole``: one task does all that is left to do, and sends its results.
+    def is_native(self, batch: DataFrame, expected_rows: int, *, whole: bool) -> bool:
+        """Whether Spark does the first steps: not where records may be bad and it would not count them.
+
+        Groups of an aggregate go to one task; one that gets all rows might as well do it all.
         """
         prefix = self.prefix
-        source = prefix.source
-        if not self._is_native(whole, expected_rows):
-            if whole:
-                return WholeFrameTask(job, source.id, manifest).over(batch), None
-            return FrameTask(job, source.id, Input(source.id), True, manifest).over(batch), None
-        assert isinstance(source.spec, SourceSpec)
-        watermark_us = before.watermark_us(source.id, source.spec.lateness_us)
-        lowered = prefix.apply(batch, None if watermark_us == START_OF_TIME else watermark_us)
-        partial = None if prefix.partial is None else prefix.partial.node
+        pays = prefix.partial is not None if whole else bool(prefix.steps or prefix.alternatives)
+        fits = whole or prefix.partial is None
+        known = REASON not in batch.columns or (prefix.counts_bad and not prefix.reads_bad)
+        return pays and fits and known and expected_rows >= NATIVE_ROWS
+
+    def seen(self, batch_id: int, before: Progress) -> Progress:
+        """The progress with what Spark has seen of time before this batch, to the millisecond."""
+        lines = Folder(self.offsets).read(str(batch_id)).to_pybytes().decode().splitlines()
+        reached_ms = int(json.loads(lines[1]).get("batchWatermarkMs", 0))
+        if reached_ms <= 0:  # none yet, or a time before 1970, which Spark's watermark does not know
+            return before
+        return before.advanced(
+            [{self.prefix.source.id: {0: PartitionProgress(latest_us=1_000 * reached_ms)}}]
+        )
+
+    def rows(self, batch: DataFrame, job: ShippedJob, manifest: Manifest, *, whole: bool) -> DataFrame:
+        """The messages of a batch of which every row comes to Python."""
+        source = self.prefix.source.id
         if whole:
-            return WholeFrameTask(job, source.id, manifest, partial).over(lowered.frame), lowered
-        frame = FrameTask(job, source.id, prefix.at, False, manifest, partial).over(lowered.frame)
-        if prefix.reads_bad:
-            bad = FrameTask(job, source.id, Input(source.id, Port.BAD), False, manifest)
-            frame = frame.union(bad.over(prefix.bad(batch)))
-        return frame, lowered
+            return WholeFrameTask(job, source, manifest).over(batch)
+        return FrameTask(job, source, Input(source), True, manifest).over(batch)
 
-    def report(self, lowered: Lowered) -> Collected:
-        """What only Spark has seen: the events that it left out."""
-        seen = lowered.observed()
-        moves = {self.prefix.source.id: {0: PartitionProgress(latest_us=seen.latest_us)}}
-        late = {} if self.prefix.partial is None else {self.prefix.partial.node: seen.late}
-        return Collected({}, [moves], [{"events": seen.events, "bad": seen.bad, "late": late, "ms": {}}])
+    def lowered(self, batch: DataFrame, before: Progress) -> DataFrame:
+        """A batch of which Spark has done the first steps; of an aggregate, its groups."""
+        spec = self.prefix.source.spec
+        assert isinstance(spec, SourceSpec)
+        watermark_us = before.watermark_us(self.prefix.source.id, spec.lateness_us)
+        return self.prefix.apply(batch, None if watermark_us == START_OF_TIME else watermark_us)
 
-    def _is_native(self, whole: bool, expected_rows: int) -> bool:
-        prefix = self.prefix
-        if expected_rows < NATIVE_ROWS:
-            return False
-        if whole:  # the one task gets groups, or else it might as well get all rows
-            return prefix.partial is not None and not prefix.reads_bad
-        return bool(prefix.steps or prefix.partial or prefix.alternatives)
+    def filtered(self, lowered: DataFrame, job: ShippedJob, manifest: Manifest) -> DataFrame:
+        """The messages of rows that Spark has filtered."""
+        return FrameTask(job, self.prefix.source.id, self.prefix.at, False, manifest).over(lowered)
+
+    def groups(self, job: ShippedJob, manifest: Manifest, before: Progress) -> GroupsTask:
+        """What becomes of groups that Spark has made."""
+        assert self.prefix.partial is not None
+        source = self.prefix.source.id
+        latest_us = before.sources[source][0].latest_us
+        return GroupsTask(job, source, manifest, self.prefix.partial.node, latest_us)
+
+    @property
+    def _event_time(self) -> str:
+        spec = self.prefix.source.spec
+        assert isinstance(spec, SourceSpec)
+        return spec.event_time

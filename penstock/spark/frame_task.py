@@ -21,17 +21,16 @@ from penstock.query.graph import Input, Port, SourceSpec
 from penstock.spark import task_state
 from penstock.spark.job import ShippedJob
 from penstock.spark.map_task import WholeTask, batch_id, controls
-from penstock.spark.messages import SPARK_SCHEMA, Message, json_bytes, pack_states, to_batch
-from penstock.spark.partial import state_table
+from penstock.spark.messages import SPARK_SCHEMA, Message, json_bytes, to_batch
+from penstock.spark.partial import left_out, state_table
 from penstock.spark.positions import PartitionProgress, Partitions, Progress
+from penstock.spark.prefix import REASON, RECORD
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stage_task import TaskClock
 from penstock.spark.stages import Kind
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
-#: Columns beside the stream's own: why a record is bad, and its text.
-REASON, RECORD = "$reason", "$record"
 _SOURCE_SHIFT = 56
 #: ``$order`` of a row: its number in its partition of the batch comes first, then the partition.
 _STRIDE = 4096
@@ -50,7 +49,6 @@ class FrameTask:
     at: Input
     sees_all: bool
     before: Manifest | None = None  # None: that of the batch which Spark says it runs
-    partial: str | None = None  # rows of the state table of this window aggregate
     names: tuple[str, ...] = ()
 
     def over(self, frame: DataFrame) -> DataFrame:
@@ -76,18 +74,14 @@ class FrameTask:
         report: dict[str, Any] = {}
         try:
             engine.begin(owners, home)
-            if self.partial is not None:
-                messages = self._pack(engine, batches, owners, seq)
-                moves = {}
-            else:
-                feed = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
-                for batch in batches:
-                    feed.take(batch)
-                engine.engine.run()
-                messages = engine.take(owners, home, seq)
-                moves = {self.source_id: {0: feed.moved()}}
-                if self.sees_all:
-                    report = {"events": feed.events, "bad": feed.bad}
+            feed = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
+            for batch in batches:
+                feed.take(batch)
+            engine.engine.run()
+            messages = engine.take(owners, home, seq)
+            moves = {self.source_id: {0: feed.moved()}}
+            if self.sees_all:
+                report = {"events": feed.events, "bad": feed.bad}
         except BaseException:
             local.discard(engine)
             raise
@@ -98,30 +92,14 @@ class FrameTask:
         messages.append(Message(home, channel, seq, json_bytes(report)))
         return to_batch(messages)
 
-    def _pack(
-        self, engine: StageEngine, batches: Iterable[pa.RecordBatch], owners: NDArray[np.int32], seq: int
-    ) -> list[Message]:
-        assert self.partial is not None
-        found = list(batches)
-        if not sum(batch.num_rows for batch in found):
-            return []
-        table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
-        number = engine.number_of(self.partial)
-        route = engine.stages.route(engine.stages.graph[self.partial])
-        routes = {} if route is None else {number: route}
-        channel = engine.stages.channel(Kind.PARTIAL, 1)
-        packed = pack_states({number: {"groups": table}}, routes, owners)
-        return [Message(target, channel, seq, payload) for target, payload in packed]
-
 
 @dataclass(frozen=True)
 class WholeFrameTask:
-    """A batch that one task works on alone: all its rows, or what Spark has aggregated of them."""
+    """A batch of which one task reads all rows and does everything."""
 
     job: ShippedJob
     source_id: str
     before: Manifest
-    partial: str | None = None  # rows of the state table of this window aggregate
     names: tuple[str, ...] = ()
 
     def over(self, frame: DataFrame) -> DataFrame:
@@ -131,33 +109,40 @@ class WholeFrameTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        named = (batch.rename_columns(list(self.names)) for batch in batches)
-        yield self.run(named, context.taskAttemptId())
-
-    def run(self, batches: Iterable[pa.RecordBatch], attempt: int) -> pa.RecordBatch:
-        """The batch, with its columns by their own names."""
-        feed = self._feed_rows if self.partial is None else self._merge_groups
-        return WholeTask(self.job, self.before).work(lambda engine: feed(engine, batches), attempt)
-
-    def _feed_rows(
-        self, engine: StageEngine, batches: Iterable[pa.RecordBatch]
-    ) -> tuple[Partitions, dict[str, Any]]:
         progress = Progress.from_json(self.before.progress)
-        feed = _Feed(engine, self.source_id, Input(self.source_id), True, 0, progress)
-        for batch in batches:
-            feed.take(batch)
-        engine.engine.run()
-        return {self.source_id: {0: feed.moved()}}, {"events": feed.events, "bad": feed.bad}
 
-    def _merge_groups(
-        self, engine: StageEngine, batches: Iterable[pa.RecordBatch]
-    ) -> tuple[Partitions, dict[str, Any]]:
-        assert self.partial is not None
-        found = [batch for batch in batches if batch.num_rows]
-        if found:
-            table = state_table(pa.Table.from_batches(found), engine.groups_schema(self.partial))
-            engine.operators[self.partial].merge_state({"groups": table})
-        return {}, {}
+        def feed(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
+            rows = _Feed(engine, self.source_id, Input(self.source_id), True, 0, progress)
+            for batch in batches:
+                rows.take(batch.rename_columns(list(self.names)))
+            engine.engine.run()
+            return {self.source_id: {0: rows.moved()}}, {"events": rows.events, "bad": rows.bad}
+
+        yield WholeTask(self.job, self.before).work(feed, context.taskAttemptId())
+
+
+@dataclass(frozen=True)
+class GroupsTask:
+    """A batch that Spark has aggregated: what is left to do is little, and the driver does it."""
+
+    job: ShippedJob
+    source_id: str
+    before: Manifest
+    partial: str  # the window aggregate whose groups these are
+    latest_us: int | None  # how far time had come before the batch
+
+    def run(self, rows: pa.Table) -> pa.RecordBatch:
+        """The messages that the groups become."""
+        groups, late, bad = left_out(rows)
+
+        def merge(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
+            if groups.num_rows:
+                table = state_table(groups, engine.groups_schema(self.partial))
+                engine.operators[self.partial].merge_state({"groups": table})
+            engine.count_late(self.partial, late)
+            return {self.source_id: {0: PartitionProgress(latest_us=self.latest_us)}}, {"bad": bad}
+
+        return WholeTask(self.job, self.before).work(merge, 0)
 
 
 def _mapped(frame: DataFrame, task: FrameTask | WholeFrameTask) -> DataFrame:

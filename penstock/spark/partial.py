@@ -7,7 +7,8 @@ merged into the operator's state (``Operator.merge_state``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from penstock.spark.numbers import floor_divide
 from penstock.state.tables import HASH
 
 PANE = "$pane"
+LATE_EVENTS, BAD_RECORDS = "$late_events", "$bad_records"
+_KEPT = "$kept"
 _KEY = "$key."
 _NO_KEY_HASH = 42  # Spark's seed: what xxhash64 of nothing is
 
@@ -73,10 +76,27 @@ class PartialAggregate:
     aggregates: tuple[tuple[str, Aggregate], ...]
     source: Layout
 
-    def apply(self, frame: DataFrame) -> DataFrame:
-        """The rows of the operator's table ``groups`` for these events, none of them late."""
+    def apply(self, frame: DataFrame, late: Column | None = None, bad: Column | None = None) -> DataFrame:
+        """The rows of the operator's table ``groups`` for these events.
+
+        ``late`` and ``bad`` tell rows that are not to be in it: they make rows of their own, with their
+        numbers in ``LATE_EVENTS`` and ``BAD_RECORDS``. Where there is neither, there are no such columns.
+        """
         grouping, results, columns = self._columns
-        return frame.groupBy(*grouping).agg(*results).select(*columns)
+        flags = [flag for flag in (late, bad) if flag is not None]
+        if not flags:
+            return frame.groupBy(*grouping).agg(*results).select(*columns)
+        kept = ~reduce(or_, flags)
+        names = [PANE, *(_KEY + key for key in self.keys)]  # what is left out has no key and no pane
+        grouped = [fn.when(kept, column).alias(name) for column, name in zip(grouping, names, strict=True)]
+        no = fn.lit(False)
+        is_late = no if late is None else late if bad is None else late & ~bad
+        counts = [
+            fn.count_if(is_late).alias(LATE_EVENTS),
+            fn.count_if(no if bad is None else bad).alias(BAD_RECORDS),
+        ]
+        flagged = frame.groupBy(*grouped, kept.alias(_KEPT)).agg(*results, *counts)
+        return flagged.select(*columns, named(LATE_EVENTS), named(BAD_RECORDS))
 
     @cached_property
     def _columns(self) -> tuple[list[Column], list[Column], list[Column]]:
@@ -117,6 +137,16 @@ class PartialAggregate:
             case _:
                 slots = [_extreme(aggregate.kind, value, typed.dtype)]
         return [*slots, fn.count(value) > 0] if typed.nullable else slots
+
+
+def left_out(rows: pa.Table) -> tuple[pa.Table, int, int]:
+    """The groups alone, how many events were late, and how many records bad."""
+    if LATE_EVENTS not in rows.column_names:
+        return rows, 0, 0
+    late: Any = rows.column(LATE_EVENTS).to_numpy()
+    bad: Any = rows.column(BAD_RECORDS).to_numpy()
+    groups = rows.filter(pa.array((late == 0) & (bad == 0))).drop_columns([LATE_EVENTS, BAD_RECORDS])
+    return groups, int(late.sum()), int(bad.sum())
 
 
 def state_table(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:

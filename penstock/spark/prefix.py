@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_, or_
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Layout
@@ -25,35 +25,11 @@ from penstock.spark.partial import PartialAggregate, partial_of
 #: Filters side by side whose alternatives are worth testing twice.
 MAX_ALTERNATIVES = 16
 
-_REASON, _RECORD = "$reason", "$record"
+#: Columns beside the stream's own: why a record is bad, and its text.
+REASON, RECORD = "$reason", "$record"
+_BAD = "$bad"
 _RECORD_CHARS = 1_000
 _STAMPED = (ORDER, SUB)  # what Python adds to the rows
-
-
-@dataclass(frozen=True)
-class Observed:
-    """What was in a batch: events, records set aside, the largest event time, and how many events a partial
-    aggregate left out because they were late.
-    """
-
-    events: int
-    bad: int
-    latest_us: int | None
-    late: int
-
-
-@dataclass(frozen=True, eq=False)
-class Lowered:
-    """A batch after the prefix. ``observed`` may be asked once an action over ``frame`` has succeeded."""
-
-    frame: DataFrame
-    _seen: Observation
-    _late: Observation | None
-
-    def observed(self) -> Observed:
-        seen = self._seen.get
-        late = 0 if self._late is None else self._late.get["late"]
-        return Observed(seen["events"], seen["bad"], seen["latest"], late or 0)
 
 
 def plan_prefix(graph: Graph, source: Node, layouts: Plan) -> Prefix:
@@ -133,22 +109,31 @@ class Prefix:
         columns = [named(name) for name in self.first.visible.names]
         problems = self._problems(CORRUPT in stream.columns)
         if problems is not None:
-            columns.append(problems.alias(_REASON))
+            columns.append(problems.alias(REASON))
             if self.reads_bad:
-                columns.append(self._record(stream).alias(_RECORD))
+                columns.append(self._record(stream).alias(RECORD))
         return stream.select(columns)
 
-    def apply(self, batch: DataFrame, watermark_us: int | None = None) -> Lowered:
-        """The rows of a batch that came from ``prune``; ``watermark_us`` is the watermark at its start."""
-        checked = _REASON in batch.columns
-        seen = Observation()
-        frame = batch.observe(seen, *(self._metrics_checked if checked else self._metrics))
-        conditions = [fn.isnull(named(_REASON))] if checked else []
+    @property
+    def counts_bad(self) -> bool:
+        """Whether ``apply`` tells how many records are bad: a join would leave them out unseen."""
+        return self.partial is not None and not any(step.joins for step in self.steps)
+
+    def apply(self, batch: DataFrame, watermark_us: int | None = None) -> DataFrame:
+        """The rows of a batch that came from ``prune``; ``watermark_us`` is the watermark at its start.
+
+        Bad records are left out; where there is a ``partial``, they are counted.
+        """
+        frame = batch
+        bad = fn.isnotnull(named(REASON)) if REASON in batch.columns else None
+        conditions: list[Column] = []
+        if bad is not None and not self.counts_bad:
+            conditions, bad = [~bad], None
         late = self._late(watermark_us) if LATE in self.first else None
         layout, exact = self.first, False  # of the frame as it is: filters leave columns for later
         for step in self.steps:
             if step.condition is not None:
-                conditions.append(step.condition)
+                conditions.append(step.condition if bad is None else bad | step.condition)
             columns, exact = step.columns, False
             if columns is None and not step.joins:
                 continue
@@ -156,40 +141,20 @@ class Prefix:
             if columns is None:
                 frame, taken = step.join.join(frame)
                 columns = step.with_taken(taken)
-            frame = frame.select([*columns, *_system(layout, step.target, late)])
+            frame = frame.select([*columns, *_system(layout, step.target, late), *_flag(bad)])
+            bad = None if bad is None else named(_BAD)
             late = named(LATE) if LATE in step.target else None
             layout, exact = step.target, True
         if self.partial is not None:
-            return self._aggregated(frame, conditions, seen, late if watermark_us is not None else None)
+            groups = _filtered(frame, conditions)
+            return self.partial.apply(groups, late if watermark_us is not None else None, bad)
         if self.alternatives:
             conditions.append(self._any)
         frame = _filtered(frame, conditions)
         if not exact:
             columns = [named(name) for name in self.layout.visible.names]
             frame = frame.select([*columns, *_system(layout, self.layout, late)])
-        return Lowered(frame, seen, None)
-
-    def bad(self, batch: DataFrame) -> DataFrame:
-        """The records of a batch that were set aside, as bad records; only if somebody reads them."""
-        numbered = batch.select(
-            fn.spark_partition_id().alias("partition"),
-            # the lower bits count the rows of a partition
-            fn.monotonically_increasing_id().bitwiseAND(fn.lit((1 << 33) - 1)).alias("offset"),
-            named(_RECORD).alias("record"),
-            named(_REASON).alias("reason"),
-        )
-        return numbered.filter(fn.isnotnull("reason"))
-
-    def _aggregated(
-        self, frame: DataFrame, conditions: list[Column], seen: Observation, late: Column | None
-    ) -> Lowered:
-        assert self.partial is not None
-        frame = _filtered(frame, conditions)
-        if late is None:
-            return Lowered(self.partial.apply(frame), seen, None)
-        counted = Observation()
-        frame = frame.observe(counted, fn.count_if(late).alias("late")).filter(~late)
-        return Lowered(self.partial.apply(frame), seen, counted)
+        return frame
 
     def _late(self, watermark_us: int | None) -> Column:
         if watermark_us is None:
@@ -225,24 +190,14 @@ class Prefix:
         return fn.unix_micros(named(self.first.time))
 
     @cached_property
-    def _metrics(self) -> list[Column]:
-        events = fn.count(fn.lit(1)).alias("events")
-        return [events, fn.lit(0).alias("bad"), fn.max(self._micros).alias("latest")]
-
-    @cached_property
-    def _metrics_checked(self) -> list[Column]:
-        good = fn.isnull(named(_REASON))
-        return [
-            fn.count_if(good).alias("events"),
-            fn.count(named(_REASON)).alias("bad"),
-            fn.max(fn.when(good, self._micros)).alias("latest"),
-        ]
-
-    @cached_property
     def _any(self) -> Column:
         """Whether one of the alternatives keeps the event."""
         schema = self.layout.schema
         return reduce(or_, (lowered(spec.predicate, schema) for spec in self.alternatives))
+
+
+def _flag(bad: Column | None) -> list[Column]:
+    return [] if bad is None else [bad.alias(_BAD)]
 
 
 def _filtered(frame: DataFrame, conditions: list[Column]) -> DataFrame:

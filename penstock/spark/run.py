@@ -114,7 +114,7 @@ class SparkRun:
         session = spark_session(runtime.master, f"penstock-{self._name}", runtime.settings)
         self._session = session
         cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
-        tasks = min(runtime.tasks or (cores if uncut is None else 1), runtime.virtual_partitions)
+        tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_routing(runtime.virtual_partitions, tasks)
         store = StateStore(self.checkpoint.state)
         finals = {name: _final(source) for name, source in shipped.items()}
@@ -136,7 +136,8 @@ class SparkRun:
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
         )
         self._driver.route = self._route
-        self._tasks = None if uncut is not None and runtime.tasks is None else tasks
+        aggregated = prefix is not None and prefix.partial is not None
+        self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
         self._warm_up(shipped_job, is_whole(job, self._driver.progress))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
@@ -146,8 +147,9 @@ class SparkRun:
             self._drained.set()
         if self._drained.is_set():
             return
-        self._driver.frames = None if prefix is None else FrameBatches(prefix)
-        frame = reduce(DataFrame.union, [self._stream(name, shipped_job, prefix) for name in sources])
+        if prefix is not None:
+            self._driver.frames = FrameBatches(prefix, f"{self.checkpoint.spark}/offsets")
+        frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
         trigger: dict[str, Any] = (
@@ -206,6 +208,9 @@ class SparkRun:
             self._error = told_by_spark(error)
         finally:
             self._session.streams.removeListener(self._durations)
+            if self._query is not None:  # the last events may still have been on their way
+                for told in self._query.recentProgress:
+                    self._durations.take(told)
             self._durations.flush()
             close_writers(self._writers, complete)
             if self._log is not None:
@@ -254,6 +259,8 @@ class SparkRun:
         self._durations.add(batch)
 
     def _publish(self, batch: BatchProgress) -> None:
+        if self._driver is not None:
+            self._driver.rows_before = batch.rows_in
         self.progress.add(batch)
         self.batches.append(batch)
         if self._log is not None:
@@ -287,17 +294,18 @@ class SparkRun:
         workers = 1 if whole else self._session.sparkContext.defaultParallelism
         self._session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()
 
-    def _stream(self, source_id: str, job: ShippedJob, prefix: Prefix | None) -> DataFrame:
-        """A source as a stream of messages, or of rows if ``prefix`` makes messages of each batch."""
+    def _stream(self, source_id: str, job: ShippedJob) -> DataFrame:
+        """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""
         spec = self._graph[source_id].spec
         assert isinstance(spec, SourceSpec)
         source = self._shipped[source_id]
         if isinstance(spec.source, FrameSource):
-            first = prefix or self._prefix(source_id)
-            frame = first.prune(spec.source.frame(self._session))
-            if prefix is not None:
-                return frame
-            return FrameTask(job, source_id, Input(source_id), True).over(frame)
+            frame = spec.source.frame(self._session)
+            assert self._driver is not None
+            if self._driver.frames is not None:
+                return self._driver.frames.stream(frame)
+            pruned = self._prefix(source_id).prune(frame)
+            return FrameTask(job, source_id, Input(source_id), True).over(pruned)
         if not isinstance(source, NodeSource):
             raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
         name = register(
@@ -327,8 +335,8 @@ class SparkRun:
 def _check_replayable(source_id: str, source: NodeSource) -> None:
     if type(source).positions is NodeSource.positions:
         raise RunError(
-            f"source '{source_id}' cannot be read again, as Spark must after a failure: {type(source).__name__} "
-            "keeps no positions; run it with on=ps.Node(), or write its events to files first"
+            f"source '{source_id}' cannot be read again, as Spark must after a failure: "
+            f"{type(source).__name__} keeps no positions; run it with on=ps.Node(), or write its events to files first"
         )
 
 

@@ -90,6 +90,11 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "true",
         "spark.sql.session.timeZone": "UTC",
+        # A map task that runs again says the same, but for how long it took. Spark would take that for other
+        # data, and give up a batch of which some task is done.
+        "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+        "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+        "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch": "false",
     }
     cores = local_cores(master)
     if cores is not None:

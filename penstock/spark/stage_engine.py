@@ -132,7 +132,7 @@ class StageEngine:
                 tables, late = collector.take()
                 if tables:
                     states[self._numbers[name]] = tables
-                self._count_late(name, late)
+                self.count_late(name, late)
             out += [
                 Message(target, channel, seq, payload)
                 for target, payload in pack_states(states, self._routes, owners)
@@ -146,12 +146,13 @@ class StageEngine:
     def late(self) -> dict[str, int]:
         """Late events by operator since the last call."""
         for operator in self.operators.values():
-            self._count_late(operator.id, operator.late_events)
+            self.count_late(operator.id, operator.late_events)
             operator.late_events = 0
         found, self._late = self._late, {}
         return found
 
-    def _count_late(self, name: str, events: int) -> None:
+    def count_late(self, name: str, events: int) -> None:
+        """Notes late events that an operator, or Spark for it, has left out."""
         if events:
             self._late[name] = self._late.get(name, 0) + events
 

@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ ONCE = "CRASH_ONCE"
 
 CARS = {"ts": "timestamp", "id": "int64", "k": "int32", "g": "string", "x": "float64?"}
 ADS = {"at": "timestamp", "k": "int32", "v": "float64"}
-EVENTS = 1_600
+EVENTS = 600
 
 # -- the app -------------------------------------------------------------------------------------------------
 
@@ -68,8 +69,8 @@ def inputs(joined: bool, events: int = EVENTS) -> dict[str, list[list[Row]]]:
         span = now - 1_000_000
         found["ads"] = [
             [
-                {"at": 1_000_000 + number * span // 800, "k": choose.randrange(40), "v": number / 4}
-                for number in range(800)
+                {"at": 1_000_000 + number * span // 300, "k": choose.randrange(40), "v": number / 4}
+                for number in range(300)
             ]
         ]
     return found
@@ -167,21 +168,23 @@ def _arm() -> None:
 
 
 def _deadly(function: Callable[..., Any], when: str, count: int, driver: int) -> Any:
-    left = count
+    left, lock = count, threading.Lock()  # sinks are written by several threads
 
     @functools.wraps(function)
     def passing(*args: Any, **kwargs: Any) -> Any:
         nonlocal left
-        left -= 1
-        if left == 0 and when == "half":
+        with lock:
+            left -= 1
+            dies = left == 0
+        if dies and when == "half":
             path, data = args
             with open(path, "wb") as file:
                 file.write(bytes(data)[: len(data) // 2])
             _die(driver)
-        if left == 0 and when == "before":
+        if dies and when == "before":
             _die(driver)
         result = function(*args, **kwargs)
-        if left == 0 and when == "after":
+        if dies and when == "after":
             _die(driver)
         return result
 

@@ -85,7 +85,7 @@ class Mishap:
 
     def lose_shuffle(self) -> None:
         """All that the map stage wrote is gone."""
-        lost = list((self.folder / "local").rglob("shuffle_*"))
+        lost = list((self.folder / "cluster").rglob("shuffle_*"))
         for file in lost:
             file.unlink()
         self._write(lost=[file.name for file in lost])

@@ -144,7 +144,8 @@ class InProcess:
         return [made]
 
     def _count(self, made: list[pa.RecordBatch], ending: bool) -> None:
-        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.version, ending=ending)
+        before = self._driver.progress
+        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.version, before, ending=ending)
         for operator, count in self._driver.late.items():
             self.late[operator] = self.late.get(operator, 0) + count
 

@@ -115,7 +115,7 @@ class Killed:
         expected = run_reference(app.graph(), crash_app.inputs(joined))
         for query, rows in expected.items():
             missing, unexpected = difference(rows, self._rows(query))
-            assert not missing and not unexpected, f"'{query}': missing {missing}, unexpected {unexpected}"
+            assert (missing, unexpected) == ([], []), f"'{query}': missing {missing}, unexpected {unexpected}"
         assert sum(map(len, expected.values())) > 1000
         latest = StateStore(self._folder / "checkpoint" / "state").latest()
         assert latest is not None

@@ -99,11 +99,11 @@ def test_an_attempt_that_loses_and_writes_its_state_after_the_commit_changes_not
 
 @pytest.mark.slow
 def test_a_lost_shuffle_file_is_made_again(undisturbed: Rows, tmp_path: Path) -> None:
-    # With one core the second task begins when the first, which removes the files, has ended.
-    script = Script(
-        tmp_path, "local[1]", 2, "lose_shuffle", "stage", {"spark.local.dir": str(tmp_path / "local")}
-    )
-    assert script.finish(script.start()) == undisturbed
+    # On a cluster: a local Spark does not get over it. With one core the second task begins when the first,
+    # which removes the files, has ended.
+    with LocalCluster(tmp_path / "cluster", workers=1) as cluster:
+        script = Script(tmp_path, cluster.master, 2, "lose_shuffle", "stage")
+        assert script.finish(script.start()) == undisturbed
     lost = json.loads(script.mishap.note.read_text())["lost"]
     assert any(name.endswith(".data") for name in lost)
 
