@@ -71,7 +71,7 @@ class YahooFiles:
         return reader.parquet(str(self.folder))
 
     def check(self, views: Views, system: str) -> None:
-        """Raises unless these are the views of every window that closed; those of the last may be there too."""
+        """Raises unless these are the views of all closed windows; those of the last may be there too."""
         last = max(start for start, _ in self.views)
         closed = {place: count for place, count in views.items() if place[0] <= last}
         if closed != self.views:

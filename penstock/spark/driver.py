@@ -112,7 +112,7 @@ class Driver:
         if self.frames is not None and not ending:
             before = self.frames.seen(batch_id, before)
             manifest = replace(manifest, progress=before.to_json())
-            if not self.frames.is_native(frame, self.rows_before, whole=whole):
+            if not self.frames.is_native(self.rows_before, whole=whole):
                 frame = self.frames.rows(frame, self._shipped, manifest, whole=whole)
             elif whole:
                 groups = self.frames.lowered(frame, before)

@@ -95,7 +95,7 @@ class SparkFormat(FrameSource):
         reader = spark.readStream.format(self._format).options(**self._options)
         if self._format in _TABLES:
             struct = struct_of(self._schema)
-            if self._tells_corrupt:
+            if self.tells_corrupt:
                 struct = struct.add(t.StructField(CORRUPT, t.StringType()))
                 reader = reader.option("columnNameOfCorruptRecord", CORRUPT)
             reader = reader.schema(struct)
@@ -104,10 +104,10 @@ class SparkFormat(FrameSource):
         except PySparkException as error:
             raise self._not_loaded(error) from error
         columns = [self._column(name) for name in self._schema.names]
-        return loaded.select([*columns, named(CORRUPT)] if self._tells_corrupt else columns)
+        return loaded.select([*columns, named(CORRUPT)] if self.tells_corrupt else columns)
 
     @property
-    def _tells_corrupt(self) -> bool:
+    def tells_corrupt(self) -> bool:
         """Whether Spark keeps what it cannot parse; someone who chooses a mode has chosen otherwise."""
         return self._format in _TEXT_RECORDS and not any(
             name.lower() in ("mode", "columnnameofcorruptrecord") for name in self._options

@@ -12,7 +12,7 @@ from penstock.query.graph import Input, SourceSpec
 from penstock.spark.frame_task import FrameTask, GroupsTask, WholeFrameTask
 from penstock.spark.job import ShippedJob
 from penstock.spark.positions import PartitionProgress, Progress
-from penstock.spark.prefix import REASON, Prefix
+from penstock.spark.prefix import Prefix
 from penstock.state.files import Folder
 from penstock.state.manifest import Manifest
 
@@ -34,7 +34,7 @@ class FrameBatches:
         pruned = self.prefix.prune(frame)
         return pruned.withWatermark(self._event_time, "0 seconds")
 
-    def is_native(self, batch: DataFrame, expected_rows: int, *, whole: bool) -> bool:
+    def is_native(self, expected_rows: int, *, whole: bool) -> bool:
         """Whether Spark does the first steps: not where records may be bad and it would not count them.
 
         Groups of an aggregate go to one task; one that gets all rows might as well do it all.
@@ -42,8 +42,8 @@ class FrameBatches:
         prefix = self.prefix
         pays = prefix.partial is not None if whole else bool(prefix.steps or prefix.alternatives)
         fits = whole or prefix.partial is None
-        known = REASON not in batch.columns or (prefix.counts_bad and not prefix.reads_bad)
-        return pays and fits and known and expected_rows >= NATIVE_ROWS
+        known = prefix.counts_bad or prefix.never_bad
+        return pays and fits and known and not prefix.reads_bad and expected_rows >= NATIVE_ROWS
 
     def seen(self, batch_id: int, before: Progress) -> Progress:
         """The progress with what Spark has seen of time before this batch, to the millisecond."""

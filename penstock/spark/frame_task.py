@@ -196,6 +196,12 @@ class _Feed:
                 self._set_aside(batch.filter(reasons.is_valid()), first)
                 numbers = np.flatnonzero(good.to_numpy(zero_copy_only=False)).astype(np.int64)
                 batch = batch.filter(good)
+        elif self._sees_all and batch.column(self._time).null_count:
+            valid: Any = batch.column(self._time).is_valid()
+            self.bad += batch.num_rows
+            batch = batch.filter(valid)
+            self.bad -= batch.num_rows
+            numbers = np.flatnonzero(valid.to_numpy(zero_copy_only=False)).astype(np.int64)
         if batch.num_rows == 0:
             return
         if self._sees_all:

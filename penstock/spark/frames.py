@@ -49,6 +49,11 @@ class FrameSource(Source):
         """Columns that are never null in the stream, though they may be in the DataFrame."""
         return (event_time,) if self.schema[event_time].nullable else ()
 
+    @property
+    def tells_corrupt(self) -> bool:
+        """Whether the frame has the column ``CORRUPT``."""
+        return False
+
     @abstractmethod
     def frame(self, spark: SparkSession) -> DataFrame:
         """The streaming DataFrame, each column in the Spark type that its type has here; it may also have

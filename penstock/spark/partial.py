@@ -7,8 +7,7 @@ merged into the operator's state (``Operator.merge_state``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,9 @@ from penstock.spark.numbers import floor_divide
 from penstock.state.tables import HASH
 
 PANE = "$pane"
-LATE_EVENTS, BAD_RECORDS = "$late_events", "$bad_records"
-_KEPT = "$kept"
+KIND, ROWS = "$kind", "$rows"
+_GOOD, _LATE, _BAD = 0, 1, 2
 _KEY = "$key."
-_NO_KEY_HASH = 42  # Spark's seed: what xxhash64 of nothing is
 
 #: Sums, means and variances of floats are not among them: ours lose nothing, Spark's do.
 _KINDS = (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.MIN, AggregateKind.MAX, AggregateKind.AVG)
@@ -77,29 +75,21 @@ class PartialAggregate:
     source: Layout
 
     def apply(self, frame: DataFrame, late: Column | None = None, bad: Column | None = None) -> DataFrame:
-        """The rows of the operator's table ``groups`` for these events.
+        """The rows of the operator's table ``groups`` for these events, but for the hashes of their keys.
 
-        ``late`` and ``bad`` tell rows that are not to be in it: they make rows of their own, with their
-        numbers in ``LATE_EVENTS`` and ``BAD_RECORDS``. Where there is neither, there are no such columns.
+        ``late`` and ``bad`` tell rows that are not to be in it: they make groups of their own, told apart by
+        ``KIND``, with their number in ``ROWS``. Where there is neither, there are no such columns.
         """
-        grouping, results, columns = self._columns
-        flags = [flag for flag in (late, bad) if flag is not None]
-        if not flags:
-            return frame.groupBy(*grouping).agg(*results).select(*columns)
-        kept = ~reduce(or_, flags)
-        names = [PANE, *(_KEY + key for key in self.keys)]  # what is left out has no key and no pane
-        grouped = [fn.when(kept, column).alias(name) for column, name in zip(grouping, names, strict=True)]
-        no = fn.lit(False)
-        is_late = no if late is None else late if bad is None else late & ~bad
-        counts = [
-            fn.count_if(is_late).alias(LATE_EVENTS),
-            fn.count_if(no if bad is None else bad).alias(BAD_RECORDS),
-        ]
-        flagged = frame.groupBy(*grouped, kept.alias(_KEPT)).agg(*results, *counts)
-        return flagged.select(*columns, named(LATE_EVENTS), named(BAD_RECORDS))
+        grouping, results = self._columns
+        if late is None and bad is None:
+            return frame.groupBy(*grouping).agg(*results)
+        kind = fn.lit(_GOOD) if late is None else fn.when(late, _LATE).otherwise(_GOOD)
+        kind = kind if bad is None else fn.when(bad, _BAD).otherwise(kind)
+        counted = fn.count(fn.lit(1)).alias(ROWS)
+        return frame.groupBy(*grouping, kind.alias(KIND)).agg(*results, counted)
 
     @cached_property
-    def _columns(self) -> tuple[list[Column], list[Column], list[Column]]:
+    def _columns(self) -> tuple[list[Column], list[Column]]:
         assert self.source.time is not None
         micros = fn.unix_micros(named(self.source.time))
         pane = constant(self.pane_us, DataType.INT64)
@@ -112,11 +102,7 @@ class PartialAggregate:
         ]
         # Spark wants one result at least
         results = [slot.alias(name) for name, slot in slots] or [fn.count(fn.lit(1)).alias("$n")]
-        # hashed once per group; grouping has made -0.0 and NaN what they are in keys
-        keys = [named(_KEY + key) for key in self.keys]
-        hashed = fn.xxhash64(*keys) if keys else constant(_NO_KEY_HASH, DataType.INT64)
-        columns = [hashed.alias(HASH), named(PANE), *keys, *(named(name) for name, _ in slots)]
-        return grouping, results, columns
+        return grouping, results
 
     def _slots(self, aggregate: Aggregate) -> list[Column]:
         """What the aggregate's accumulator keeps, slot by slot."""
@@ -141,19 +127,25 @@ class PartialAggregate:
 
 def left_out(rows: pa.Table) -> tuple[pa.Table, int, int]:
     """The groups alone, how many events were late, and how many records bad."""
-    if LATE_EVENTS not in rows.column_names:
+    if KIND not in rows.column_names:
         return rows, 0, 0
-    late: Any = rows.column(LATE_EVENTS).to_numpy()
-    bad: Any = rows.column(BAD_RECORDS).to_numpy()
-    groups = rows.filter(pa.array((late == 0) & (bad == 0))).drop_columns([LATE_EVENTS, BAD_RECORDS])
-    return groups, int(late.sum()), int(bad.sum())
+    kinds: Any = rows.column(KIND).to_numpy()
+    counts: Any = rows.column(ROWS).to_numpy()
+    late, bad = (int(counts[kinds == kind].sum()) for kind in (_LATE, _BAD))
+    return (rows if not late + bad else rows.filter(pa.array(kinds == _GOOD))), late, bad
 
 
 def state_table(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Rows that ``PartialAggregate.apply`` made, as they come from Spark, in the schema of ``groups``."""
+    """Rows that ``PartialAggregate.apply`` made, as they come from Spark, in the schema of ``groups``.
+
+    The hashes of keys are left 0: only who routes rows needs them.
+    """
     arrays: list[Any] = []
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     for field in schema:
+        if field.name == HASH:
+            arrays.append(pa.array(np.zeros(table.num_rows, np.int64)))
+            continue
         column: Any = table.column(field.name)
         if pa.types.is_dictionary(field.type):
             column = column.combine_chunks().dictionary_encode()

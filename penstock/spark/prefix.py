@@ -107,12 +107,34 @@ class Prefix:
         everything already.
         """
         columns = [named(name) for name in self.first.visible.names]
+        spec = self.source.spec
+        assert isinstance(spec, SourceSpec)
+        assert isinstance(spec.source, FrameSource)
+        only_time = set(spec.source.checked(spec.event_time)) <= {spec.event_time}
+        if only_time and not self.reads_bad and CORRUPT not in stream.columns:
+            return stream.select(columns)  # whoever reads the time sees whether it is null
         problems = self._problems(CORRUPT in stream.columns)
         if problems is not None:
             columns.append(problems.alias(REASON))
             if self.reads_bad:
                 columns.append(self._record(stream).alias(RECORD))
         return stream.select(columns)
+
+    def _bad(self, batch: DataFrame) -> Column | None:
+        if REASON in batch.columns:
+            return fn.isnotnull(named(REASON))
+        spec = self.source.spec
+        assert isinstance(spec, SourceSpec)
+        assert isinstance(spec.source, FrameSource)
+        return fn.isnull(named(spec.event_time)) if spec.source.checked(spec.event_time) else None
+
+    @property
+    def never_bad(self) -> bool:
+        """Whether the stream has no bad records."""
+        spec = self.source.spec
+        assert isinstance(spec, SourceSpec)
+        assert isinstance(spec.source, FrameSource)
+        return not spec.source.checked(spec.event_time) and not spec.source.tells_corrupt
 
     @property
     def counts_bad(self) -> bool:
@@ -125,7 +147,7 @@ class Prefix:
         Bad records are left out; where there is a ``partial``, they are counted.
         """
         frame = batch
-        bad = fn.isnotnull(named(REASON)) if REASON in batch.columns else None
+        bad = self._bad(batch)
         conditions: list[Column] = []
         if bad is not None and not self.counts_bad:
             conditions, bad = [~bad], None

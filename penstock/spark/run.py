@@ -336,7 +336,8 @@ def _check_replayable(source_id: str, source: NodeSource) -> None:
     if type(source).positions is NodeSource.positions:
         raise RunError(
             f"source '{source_id}' cannot be read again, as Spark must after a failure: "
-            f"{type(source).__name__} keeps no positions; run it with on=ps.Node(), or write its events to files first"
+            f"{type(source).__name__} keeps no positions; run it with on=ps.Node(), or write its events to "
+            "files first"
         )
 
 

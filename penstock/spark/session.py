@@ -86,6 +86,8 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         # plans in the middle of short jobs cost time, and with an empty branch goes what was observed there
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+        # several calls into the JVM for every operation on a column, to name its line in an error
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # what lowered expressions rely on
         "spark.sql.ansi.enabled": "false",
         "spark.sql.caseSensitive": "true",

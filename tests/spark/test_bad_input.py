@@ -251,7 +251,7 @@ def test_a_source_that_cannot_be_read_again_is_refused(spark: SparkSession) -> N
     app = ps.App("once")
     app.sink("all", app.source("cars", Once(), event_time="ts"), ps.sinks.Memory())
     told = told_by(lambda: app.run(on=ps.Spark()), RunError)
-    assert told.startswith("source 'cars' cannot be read again, as Spark must after a failure: Once has no")
+    assert told.startswith("source 'cars' cannot be read again, as Spark must after a failure: Once keeps no")
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

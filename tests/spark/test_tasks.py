@@ -1,5 +1,5 @@
-"""The rule above all others for the tasks of the Spark runtime, without Spark: random cuts, task counts, routes,
-processes and losing attempts must give the rows of the reference.
+"""The rule above all others for the tasks of the Spark runtime, without Spark: random cuts, task counts,
+routes, processes and losing attempts must give the rows of the reference.
 """
 
 from __future__ import annotations
