@@ -45,12 +45,15 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert capsys.readouterr().err == "penstock: no such road: got 99; roads are 0 to 49\n"
 
 
-def test_the_demo_ends_with_a_summary() -> None:
+@pytest.mark.parametrize(("on", "shown"), [("spark", "median ms"), ("node", "latency by query")])
+def test_the_demo_ends_with_a_summary(on: str, shown: str) -> None:
     command = [
         sys.executable,
         "-m",
         "penstock.cli",
         "demo",
+        "--on",
+        on,
         "--queries",
         "6",
         "--cars",
@@ -61,7 +64,7 @@ def test_the_demo_ends_with_a_summary() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert "6 queries" in done.stdout
     assert "complete after" in done.stdout
-    assert "latency by query" in done.stdout
+    assert shown in done.stdout
 
 
 def test_bench_prints_json_alone_on_standard_output(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def run(options: Options) -> Report:
     """Both in turn, several times; the ratio is the median of the rounds' ratios."""
     from penstock.spark.session import spark_session
 
-    rounds, batches = (5, 40) if options.full else (3, 14)
+    rounds, batches = (9, 40) if options.full else (5, 14)
     settings = YahooSettings(events_per_second=_EVENTS_PER_SECOND)
     with tempfile.TemporaryDirectory(prefix="penstock-yahoo-") as name:
         folder = Path(name)
@@ -44,7 +44,7 @@ def run(options: Options) -> Report:
         session = spark_session(MASTER, "penstock-bench-yahoo", _SESSION)
         for number in range(_WARM_ROUNDS):
             run_plain(session, files, folder / f"plain_warm_{number}")
-        run_penstock(session, files, folder / "penstock_warm")
+            run_penstock(session, files, folder / f"penstock_warm_{number}")
         plain, ours = [], []
         for number in range(rounds):
             plain.append(run_plain(session, files, folder / f"plain_{number}"))

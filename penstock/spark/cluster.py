@@ -252,7 +252,7 @@ class LocalCluster:
                 log = self.folder / f"{name}.log"
                 raise SparkError(
                     f"the cluster cannot be started: {otherwise}",
-                    detail=f"{what}; {_last_line(log)}",
+                    detail=f"{what}; {_complaint(log)}",
                     hint=f"the rest is in '{log}'",
                 )
             time.sleep(_POLL_S)
@@ -313,6 +313,8 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _last_line(log: Path) -> str:
+def _complaint(log: Path) -> str:
+    """The line of a log that most likely says what went wrong."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it wrote nothing"
+    errors = [line for line in lines if re.search(r"error|exception", line, re.IGNORECASE)]
+    return next(iter(errors or reversed(lines)), "it wrote nothing")

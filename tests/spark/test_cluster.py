@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from penstock.cli import main
@@ -19,12 +18,11 @@ from penstock.spark.session import SparkError, check_master, session_settings, s
 
 
 @pytest.fixture
-def sleeper() -> Iterator[psutil.Popen]:
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process that does nothing until its input ends."""
-    process = psutil.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    yield process
-    process.kill()
-    process.wait()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
 
 
 def member_of(pid: int) -> Member:
@@ -74,13 +72,13 @@ def test_a_cluster_comes_up_is_told_of_and_goes_down_whole(
     assert main(["cluster", "down", *folder]) == 0
 
 
-def test_down_ends_its_own_processes_only(tmp_path: Path, sleeper: psutil.Popen) -> None:
+def test_down_ends_its_own_processes_only(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     own = member_of(sleeper.pid)
     taken = Member(own.name, own.host, own.pid, own.started - 1)  # its number is in use again
     remember(tmp_path / "other", taken)
     assert not taken.runs
     LocalCluster(tmp_path / "other").down()
-    assert sleeper.is_running()
+    assert own.runs
 
     remember(tmp_path / "own", own)
     cluster = LocalCluster(tmp_path / "own")
@@ -89,7 +87,7 @@ def test_down_ends_its_own_processes_only(tmp_path: Path, sleeper: psutil.Popen)
     assert cluster.down() is None
 
 
-def test_up_refuses_while_a_part_of_an_earlier_cluster_runs(tmp_path: Path, sleeper: psutil.Popen) -> None:
+def test_up_refuses_while_a_part_of_an_earlier_cluster_runs(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
     remember(tmp_path / "cluster", member_of(sleeper.pid), Member("worker-1", "127.0.0.1", 2**30, 1))
     cluster = LocalCluster(tmp_path / "cluster")
     with pytest.raises(SparkError, match=r"^a cluster is up already: spark://127.0.0.1:7077 in .*; use it"):
@@ -102,11 +100,11 @@ def test_a_master_that_cannot_start_is_said_plainly(tmp_path: Path, monkeypatch:
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
     (home / "release").write_text('JAVA_VERSION="17.0.1"\n')
-    (home / "bin" / "java").write_text("#!/bin/sh\necho 'no more memory' >&2\nexit 1\n")
+    (home / "bin" / "java").write_text("#!/bin/sh\necho 'Error: no more memory' >&2\nexit 1\n")
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
     cluster = LocalCluster(tmp_path / "cluster")
-    with pytest.raises(SparkError, match=r"^the cluster cannot be started: .*: master has ended; .*memory"):
+    with pytest.raises(SparkError, match=r"^the cluster cannot be started: .*: master has ended; Error: no more memory"):
         cluster.up()
     assert cluster.state() is None
 
