@@ -57,6 +57,11 @@ class NativeStep:
             return [lowered(expr, self.source.schema).alias(name) for name, expr in chosen]
         return None if self._array is None else self.with_taken(self._array.columns)
 
+    @property
+    def taken(self) -> dict[str, Column] | None:
+        """What a lookup in constant arrays adds, as columns of its input; None for any other step."""
+        return None if self._array is None else self._array.columns
+
     def with_taken(self, taken: dict[str, Column]) -> list[Column]:
         """The columns after a lookup, which adds ``taken``."""
         names = self.target.visible.names

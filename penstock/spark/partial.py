@@ -74,13 +74,29 @@ class PartialAggregate:
     aggregates: tuple[tuple[str, Aggregate], ...]
     source: Layout
 
-    def apply(self, frame: DataFrame, late: Column | None = None, bad: Column | None = None) -> DataFrame:
+    def takes(self, computed: dict[str, Column] | None) -> bool:
+        """Whether columns can be given to ``apply`` that the frame does not have: as keys only."""
+        if computed is None:
+            return False
+        read = {name for _, a in self.aggregates if a.expr is not None for name in a.expr.columns()}
+        return not read & set(computed) and self.source.time not in computed
+
+    def apply(
+        self,
+        frame: DataFrame,
+        late: Column | None = None,
+        bad: Column | None = None,
+        computed: dict[str, Column] | None = None,
+    ) -> DataFrame:
         """The rows of the operator's table ``groups`` for these events, but for the hashes of their keys.
 
         ``late`` and ``bad`` tell rows that are not to be in it: they make groups of their own, told apart by
         ``KIND``, with their number in ``ROWS``. Where there is neither, there are no such columns.
+        ``computed`` has keys that are not columns of the frame.
         """
-        grouping, results = self._columns
+        pane, results = self._columns
+        known = computed or {}
+        grouping = [pane, *(known.get(key, named(key)).alias(_KEY + key) for key in self.keys)]
         if late is None and bad is None:
             return frame.groupBy(*grouping).agg(*results)
         kind = fn.lit(_GOOD) if late is None else fn.when(late, _LATE).otherwise(_GOOD)
@@ -89,12 +105,11 @@ class PartialAggregate:
         return frame.groupBy(*grouping, kind.alias(KIND)).agg(*results, counted)
 
     @cached_property
-    def _columns(self) -> tuple[list[Column], list[Column]]:
+    def _columns(self) -> tuple[Column, list[Column]]:
         assert self.source.time is not None
         micros = fn.unix_micros(named(self.source.time))
         pane = constant(self.pane_us, DataType.INT64)
-        grouping = [floor_divide(micros, pane, DataType.INT64, self.pane_us).alias(PANE)]
-        grouping += [named(key).alias(_KEY + key) for key in self.keys]
+        pane = floor_divide(micros, pane, DataType.INT64, self.pane_us).alias(PANE)
         slots = [
             (f"${name}.{place}", slot)
             for name, aggregate in self.aggregates
@@ -102,7 +117,7 @@ class PartialAggregate:
         ]
         # Spark wants one result at least
         results = [slot.alias(name) for name, slot in slots] or [fn.count(fn.lit(1)).alias("$n")]
-        return grouping, results
+        return pane, results
 
     def _slots(self, aggregate: Aggregate) -> list[Column]:
         """What the aggregate's accumulator keeps, slot by slot."""

@@ -153,12 +153,16 @@ class Prefix:
             conditions, bad = [~bad], None
         late = self._late(watermark_us) if LATE in self.first else None
         layout, exact = self.first, False  # of the frame as it is: filters leave columns for later
+        keys: dict[str, Column] = {}
         for step in self.steps:
             if step.condition is not None:
                 conditions.append(step.condition if bad is None else bad | step.condition)
             columns, exact = step.columns, False
             if columns is None and not step.joins:
                 continue
+            if step is self.steps[-1] and self.partial is not None and self.partial.takes(step.taken):
+                keys = step.taken or {}  # no projection of its own: each one is a plan to make, every batch
+                break
             frame = _filtered(frame, conditions)
             if columns is None:
                 frame, taken = step.join.join(frame)
@@ -169,7 +173,7 @@ class Prefix:
             layout, exact = step.target, True
         if self.partial is not None:
             groups = _filtered(frame, conditions)
-            return self.partial.apply(groups, late if watermark_us is not None else None, bad)
+            return self.partial.apply(groups, late if watermark_us is not None else None, bad, keys)
         if self.alternatives:
             conditions.append(self._any)
         frame = _filtered(frame, conditions)

@@ -164,6 +164,11 @@ class SparkRun:
             .start()
         )
 
+    @property
+    def driver(self) -> Driver | None:
+        """What runs the batches; None before the start."""
+        return self._driver
+
     def set_tasks(self, tasks: int | None) -> None:
         """From the batch after next on, this many tasks share the keys; None: as many as the load asks for.
 

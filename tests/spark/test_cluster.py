@@ -87,7 +87,9 @@ def test_down_ends_its_own_processes_only(tmp_path: Path, sleeper: subprocess.Po
     assert cluster.down() is None
 
 
-def test_up_refuses_while_a_part_of_an_earlier_cluster_runs(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:
+def test_up_refuses_while_a_part_of_an_earlier_cluster_runs(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
     remember(tmp_path / "cluster", member_of(sleeper.pid), Member("worker-1", "127.0.0.1", 2**30, 1))
     cluster = LocalCluster(tmp_path / "cluster")
     with pytest.raises(SparkError, match=r"^a cluster is up already: spark://127.0.0.1:7077 in .*; use it"):
@@ -104,7 +106,9 @@ def test_a_master_that_cannot_start_is_said_plainly(tmp_path: Path, monkeypatch:
     (home / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(home))
     cluster = LocalCluster(tmp_path / "cluster")
-    with pytest.raises(SparkError, match=r"^the cluster cannot be started: .*: master has ended; Error: no more memory"):
+    with pytest.raises(
+        SparkError, match=r"^the cluster cannot be started: .*: master has ended; Error: no more memory"
+    ):
         cluster.up()
     assert cluster.state() is None
 

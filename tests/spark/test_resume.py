@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.metrics.batches import BatchProgress
 from penstock.query.functions import Context, ProcessFunction
+from penstock.spark.positions import Progress
 from penstock.spark.run import SparkRun
+from penstock.spark.stages import even_routing
 from penstock.spark.summary import SparkSummary
 from penstock.state.errors import StateError
 from penstock.state.store import StateStore
@@ -75,11 +76,12 @@ def test_the_number_of_tasks_changes_between_batches(spark: SparkSession, tmp_pa
     app, sinks = crash_app.build(None, True, _EVENTS)
     run = ps.Spark(tasks=2, batch_events=30).start(app.graph(), app.name)
 
-    def change(batch: BatchProgress) -> None:
-        if batch.batch_id in (1, 4):
-            run.set_tasks({1: 5, 4: 3}[batch.batch_id])
+    def route(progress: Progress) -> tuple[int, ...]:
+        tasks = 2 if progress.batch_id < 2 else 5 if progress.batch_id < 5 else 3
+        return even_routing(len(progress.routing), tasks)
 
-    run.on_progress = change
+    assert run.driver is not None
+    run.driver.route = route
     assert run.wait(_PATIENCE_S)
     assert run.finish().complete
     tasks = [batch.tasks for batch in sorted(run.batches, key=lambda batch: batch.batch_id)]
