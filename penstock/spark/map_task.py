@@ -41,14 +41,6 @@ class MapTask:
 
     job: ShippedJob
 
-    def tasks(self) -> int | None:
-        """In how many tasks the next batch is to be read; None: as many as there are cores."""
-        job = self.job.here().job
-        if job.whole is None:
-            return None
-        latest = StateStore(job.store).latest()
-        return 1 if latest is not None and is_whole(job, Progress.from_json(latest.progress)) else None
-
     def read(self, source_id: str, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
         """Reads these ranges of a source's partitions as one batch."""
         local = self.job.here()

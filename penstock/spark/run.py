@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from functools import reduce
@@ -32,6 +34,7 @@ from penstock.spark.job import DescribedSource, Job, ShippedJob, WarmUp, for_tas
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.positions import Progress
 from penstock.spark.prefix import Prefix, plan_prefix
+from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import close_writers, open_writers
 from penstock.spark.stage_engine import StageEngine
@@ -42,6 +45,9 @@ from penstock.state.store import StateStore
 
 if TYPE_CHECKING:
     from penstock.spark.runtime import Spark
+
+
+_POLL_S = 0.1
 
 
 class _Stopping(Exception):  # noqa: N818 - not an error
@@ -58,7 +64,9 @@ class SparkRun:
         name: str,
         *,
         on_built: Callable[[int, int], None] | None = None,
+        last_batch: int | None = None,
     ) -> None:
+        self._last_batch = last_batch
         self._graph, self._runtime, self._name, self._on_built = graph, runtime, name, on_built
         self.run_id = uuid.uuid4().hex
         self.progress = RunProgress()
@@ -188,15 +196,19 @@ class SparkRun:
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; False if it has not come in that time."""
-        if self._drained.is_set() or self._query is None:
-            return True
+        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         try:
-            ended = self._query.awaitTermination(timeout_s)  # type: ignore[arg-type]
-            if ended and self._is_bounded and self._error is None and not self._stopping:
-                self._drained.set()
-            return bool(ended)
+            while not (self._drained.is_set() or self._stopping or self._query is None):
+                left_s = until_s - time.monotonic()
+                ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
+                if ended and self._is_bounded and self._error is None and not self._stopping:
+                    self._drained.set()
+                if ended or left_s <= _POLL_S:
+                    return bool(ended)
+            return True
         except Exception as error:
-            self._error = self._error or told_by_spark(error)
+            if not self._stopping:
+                self._error = self._error or told_by_spark(error)
             return True
 
     def finish(self) -> SparkSummary:
@@ -247,7 +259,10 @@ class SparkRun:
             except BaseException as error:
                 self._error = told_by_spark(error)
                 raise self._error from None
-            self._check_drained()
+            if self._last_batch is not None and batch_id >= self._last_batch:
+                self._stopping = self._stopped_early = True
+            else:
+                self._check_drained()
 
     def _route(self, progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch."""
@@ -321,6 +336,7 @@ class SparkRun:
             MapTask(job),
             journal=self.checkpoint.source(source_id),
             max_events=self._runtime.batch_events,
+            readers=None if job.here().job.whole is None else Readers(self.checkpoint.state),
         )
         return self._session.readStream.format(name).load()
 

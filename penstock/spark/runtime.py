@@ -55,10 +55,15 @@ class Spark:
         return places(graph)
 
     def start(
-        self, graph: Graph, name: str = "app", *, on_built: Callable[[int, int], None] | None = None
+        self,
+        graph: Graph,
+        name: str = "app",
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+        last_batch: int | None = None,
     ) -> SparkRun:
-        """Starts a run and returns when its first batch can begin."""
-        run = SparkRun(graph, self, name, on_built=on_built)
+        """Starts a run and returns when its first batch can begin; it ends by itself after ``last_batch``."""
+        run = SparkRun(graph, self, name, on_built=on_built, last_batch=last_batch)
         run.start()
         return run
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -41,9 +42,6 @@ class Range:
 class RangeTask(Protocol):
     """What becomes of the events; runs in Spark's Python workers, so it must be easy to pickle."""
 
-    def tasks(self) -> int | None:
-        """In how many tasks the next batch is to be read; None: as the source was registered."""
-
     def read(self, source_id: str, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
         """Reads the ranges of one Spark task and gives out messages."""
 
@@ -58,14 +56,18 @@ def register(
     journal: str | None,
     max_events: int | None,
     max_tasks: int | None = None,
+    readers: Callable[[], int | None] | None = None,
 ) -> str:
     """Makes the source known to Spark; returns the format for ``spark.readStream.format``.
 
     ``journal`` is the source's folder beside the checkpoint. A batch reads about ``max_events`` events at
     most, None: whatever is there, in at most ``max_tasks`` tasks, None: as many as there are cores.
+    ``readers`` is asked before each batch whether it is to be fewer.
     """
     tasks = max_tasks or spark.sparkContext.defaultParallelism
-    stream = Stream(source_id, source, task, journal, max_events, tasks)
+    # The task is opened where it runs: the processes that plan need not load what it needs, a compiler.
+    packed: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
+    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers)
     # A class of its own, which no module has: so Spark's pickle takes it along with all that it holds.
     kind = type(name, (_StreamSource,), {"stream": stream})
     spark.dataSource.register(kind)
@@ -78,10 +80,11 @@ class Stream:
 
     source_id: str
     source: NodeSource
-    task: RangeTask
+    packed_task: bytes
     journal: str | None
     max_events: int | None
     max_tasks: int
+    readers: Callable[[], int | None] | None
 
 
 class _StreamSource(DataSource):
@@ -135,12 +138,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # A batch that an earlier run planned comes before any question for the latest: pacing goes on
         # behind it.
         ranges = planned_ranges(self._positions(stop), begin, stop)
-        tasks = self._stream.task.tasks() or self._stream.max_tasks
+        readers = self._stream.readers
+        tasks = (readers() if readers is not None else None) or self._stream.max_tasks
         return [_Ranges(group) for group in grouped(ranges, tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Ranges)
-        yield from self._stream.task.read(self._stream.source_id, partition.ranges)
+        task: RangeTask = cloudpickle.loads(self._stream.packed_task)
+        yield from task.read(self._stream.source_id, partition.ranges)
 
     def commit(self, end: dict[str, list[int]]) -> None:
         if self._opened is not None:

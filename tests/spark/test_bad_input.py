@@ -96,13 +96,17 @@ def _older_spark(checkpoint: Path) -> None:
     ("damage", "told"),
     [
         (_garbage, "unreadable checkpoint: manifest 3.json in '"),
-        (_newer_format, f"has format {FORMAT + 1}, this version of Penstock reads {FORMAT}; run the version"),
-        (_missing_file, "checkpoint file is missing: v"),
-        (_truncated_file, "damaged checkpoint file: v"),
+        pytest.param(
+            _newer_format,
+            f"has format {FORMAT + 1}, this version of Penstock reads {FORMAT}; run the version",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(_missing_file, "checkpoint file is missing: v", marks=pytest.mark.slow),
+        pytest.param(_truncated_file, "damaged checkpoint file: v", marks=pytest.mark.slow),
         (_without_spark, "the checkpoint is not whole: its state in '"),
-        (_without_state, "the checkpoint is not whole: its state in '"),
-        (_older_state, "is made of 1 batches, Spark's log in '"),
-        (_older_spark, "has come to batch 0; they belong together"),
+        pytest.param(_without_state, "the checkpoint is not whole: its state in '", marks=pytest.mark.slow),
+        pytest.param(_older_state, "is made of 1 batches, Spark's log in '", marks=pytest.mark.slow),
+        pytest.param(_older_spark, "has come to batch 0; they belong together", marks=pytest.mark.slow),
     ],
 )
 def test_a_damaged_checkpoint_is_said_and_nothing_is_changed(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,8 @@ _EVENTS = 300
 
 def stopped_after(runtime: ps.Spark, app: ps.App, batch_id: int) -> tuple[SparkRun, SparkSummary]:
     """Runs until a batch has counted, and stops."""
-    run = runtime.start(app.graph(), app.name)
-    counted = threading.Event()
-    run.on_progress = lambda batch: counted.set() if batch.batch_id >= batch_id else None
-    assert counted.wait(_PATIENCE_S)
-    run.stop()
-    run.wait()
+    run = runtime.start(app.graph(), app.name, last_batch=batch_id)
+    assert run.wait(_PATIENCE_S)
     return run, run.finish()
 
 

@@ -34,10 +34,6 @@ class Reading:
 
     source: NodeSource
     column: str
-    parallel: int | None = None
-
-    def tasks(self) -> int | None:
-        return self.parallel
 
     def read(self, source_id: str, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
         layout, strings = Layout(f for f in self.source.schema if f.name == self.column), StringPool()
@@ -222,7 +218,7 @@ def test_another_number_of_partitions_is_an_error_that_names_the_source(
 
 
 def reader_of(source: NodeSource, max_events: int | None = None, max_tasks: int = 2) -> StreamReader:
-    return StreamReader(Stream("cars", source, Reading(source, "x"), None, max_events, max_tasks))
+    return StreamReader(Stream("cars", source, b"", None, max_events, max_tasks, None))
 
 
 def test_the_engine_decides_about_the_limit() -> None:
@@ -257,7 +253,7 @@ def test_a_source_that_became_shorter_is_an_error() -> None:
 def test_a_task_may_say_how_many_of_it_there_are_to_be() -> None:
     source = Columns({"x": list(range(8))}, partitions=4)
     for parallel, expected in ((None, 2), (3, 3)):
-        reader = StreamReader(Stream("cars", source, Reading(source, "x", parallel), None, None, 2))
+        reader = StreamReader(Stream("cars", source, b"", None, None, 2, lambda parallel=parallel: parallel))
         assert len(reader.partitions({"p": [0] * 4}, {"p": [2] * 4})) == expected
 
 
