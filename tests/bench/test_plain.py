@@ -27,6 +27,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> TrafficFiles:
     return TrafficFiles(tmp_path_factory.mktemp("frames"), SETTINGS, SECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("baseline", [PlainQueries, FanOut])
 def test_a_baseline_tells_the_same_rows_as_the_node_engine(
     spark: SparkSession,  # noqa: F811

@@ -34,6 +34,7 @@ _BATCH = [
 ]
 
 
+@pytest.mark.slow
 def test_a_driver_killed_in_sinks_state_and_commit_goes_on(tmp_path: Path) -> None:
     run = Killed(tmp_path, "single")
     run.until("state half written:3", tasks=None)

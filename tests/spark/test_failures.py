@@ -45,6 +45,7 @@ def test_a_task_that_fails_or_dies_is_done_again(
     assert summary.complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "tasks"), [("map", 1), ("stage", 2)])
 def test_a_function_that_always_fails_ends_the_run_and_a_mended_one_goes_on(
     side: str, tasks: int, spark: SparkSession, undisturbed: Rows, tmp_path: Path
@@ -108,6 +109,7 @@ def test_a_lost_shuffle_file_is_made_again(undisturbed: Rows, tmp_path: Path) ->
     assert any(name.endswith(".data") for name in lost)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_a_batch_changes_nothing(undisturbed: Rows, tmp_path: Path) -> None:
     with LocalCluster(tmp_path / "cluster") as cluster:
         script = Script(tmp_path, cluster.master, 2, "await_death", "stage")

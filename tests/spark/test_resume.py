@@ -53,6 +53,7 @@ def crash_reference(joined: bool) -> dict[str, list[Row]]:
 # -- the same app --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_with_other_tasks(spark: SparkSession, tmp_path: Path) -> None:
     for tasks, until in ((None, 1), (2, 3), (5, 5), (None, None)):
         app, _ = crash_app.build(tmp_path / "out", False, _EVENTS)
@@ -84,6 +85,7 @@ def test_the_number_of_tasks_changes_between_batches(spark: SparkSession, tmp_pa
     check({name: sink.rows() for name, sink in sinks.items()}, crash_reference(True))
 
 
+@pytest.mark.slow
 def test_a_complete_run_has_nothing_left_to_do(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +97,7 @@ def test_a_complete_run_has_nothing_left_to_do(
     check(written(tmp_path / "out"), expected_of(lanes(None)))
 
 
+@pytest.mark.slow
 def test_a_large_state_is_kept_as_changes_and_read_again(spark: SparkSession, tmp_path: Path) -> None:
     def build() -> ps.App:
         app = ps.App("large")
@@ -191,6 +194,7 @@ def test_a_new_query_starts_without_state_and_the_others_go_on(
     assert 0 < sum(row["n"] for row in new) < sum(row["n"] for row in of_all)
 
 
+@pytest.mark.slow
 def test_the_state_of_a_query_that_is_gone_is_dropped(spark: SparkSession, tmp_path: Path) -> None:
     summary = change(tmp_path, {"best": True}, {})
     assert summary.changes == "'cars' is no longer there: its state is dropped"
@@ -199,6 +203,7 @@ def test_the_state_of_a_query_that_is_gone_is_dropped(spark: SparkSession, tmp_p
     check(rows, expected_of(lanes(None)))
 
 
+@pytest.mark.slow
 def test_an_operator_behind_a_changed_step_starts_without_state(spark: SparkSession, tmp_path: Path) -> None:
     summary = change(tmp_path, {}, {"least": 7.0})
     assert summary.changes == "'per_lane' starts without state: it computes something else now"
@@ -206,6 +211,7 @@ def test_an_operator_behind_a_changed_step_starts_without_state(spark: SparkSess
     check({"first": rows["first"]}, {"first": expected["first"]})
 
 
+@pytest.mark.slow
 def test_functions_of_one_name_never_take_each_others_state(spark: SparkSession, tmp_path: Path) -> None:
     summary = change(tmp_path, {"every": (2, 3)}, {"every": (3,)})
     assert "starts without state: it computes something else now" in summary.changes
@@ -213,6 +219,7 @@ def test_functions_of_one_name_never_take_each_others_state(spark: SparkSession,
     assert len(summary.changes.splitlines()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "settings", "told"),
     [
