@@ -35,7 +35,7 @@ MASTER = "local[*]"
 CARS = 4_000
 ROADS = 50  # 150 queries are 50 triples, each about a road of its own
 #: A frame is a file. Each plain query lists and opens every file for itself: few a second are fair to them.
-SETTINGS = TrafficSettings(cars=CARS, roads=ROADS, frames_per_second=2, metres_per_car=75.0)
+SETTINGS = TrafficSettings(cars=CARS, roads=ROADS, frames_per_second=5, metres_per_car=75.0)
 _SESSION = {
     "spark.driver.memory": "2g",
     # A batch of more files than this is listed by a Spark job of its own, 32 by default: slow batches would
@@ -46,14 +46,14 @@ _RELATIVE_ERROR = 1e-9  # sums of floats depend on their order
 
 #: (system, queries) in the order in which they are run; Spark's compilers are warm for the ones that count.
 _DEFAULT: dict[tuple[str, int], Span] = {
-    ("plain", 1): Span(4, 6, 15),
-    ("plain", 10): Span(6, 8, 20),
-    ("plain", 30): Span(16, 16, 30),
-    ("fanout", 30): Span(6, 10, 15),
-    ("penstock", 1): Span(6, 8, 10),
-    ("penstock", 10): Span(4, 8, 10),
-    ("penstock", 30): Span(4, 8, 10),
-    ("penstock", 150): Span(6, 8, 10),
+    ("plain", 1): Span(4, 6, 10),
+    ("plain", 10): Span(4, 6, 15),
+    ("plain", 30): Span(12, 12, 20),
+    ("fanout", 30): Span(5, 8, 10),
+    ("penstock", 1): Span(6, 8, 8),
+    ("penstock", 10): Span(3, 6, 8),
+    ("penstock", 30): Span(3, 8, 8),
+    ("penstock", 150): Span(5, 8, 8),
 }
 _FULL: dict[tuple[str, int], Span] = {
     **{("plain", n): Span(30, 60, 60) for n in (1, 10, 30)},
