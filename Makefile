@@ -9,6 +9,9 @@ STAMP := .venv/.setup-done
 # Looked up at each use, so that a Java installed, moved or removed after set-up is noticed.
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java.sh)"
 
+# A run on Spark starts several Python processes. Where bytecode is not kept, each compiles every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo test test-all lint types format lock clean
 
 help: ## list the targets

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from penstock.engine.settings import Settings
+from penstock.engine.sources.reader import NodeSource
 from penstock.query.connectors import Sink, Source
 from penstock.query.graph import Graph, SinkSpec, SourceSpec
 from penstock.query.types import Schema
@@ -163,4 +164,7 @@ class WarmUp:
         else:
             for stage in range(local.job.stages.count + 1):
                 local.engine(stage)
+        for node in local.job.stages.graph.nodes:
+            if isinstance(node.spec, SourceSpec) and isinstance(node.spec.source, NodeSource):
+                node.spec.source.warm_up()
         yield from batches

@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,6 @@ class SparkRun:
         aggregated = prefix is not None and prefix.partial is not None
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
-        self._warm_up(shipped_job, is_whole(job, self._driver.progress))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
         if is_complete:
@@ -157,7 +157,10 @@ class SparkRun:
             return
         if prefix is not None:
             self._driver.frames = FrameBatches(prefix, f"{self.checkpoint.spark}/offsets")
-        frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
+        with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
+            warm = pool.submit(self._warm_up, shipped_job, is_whole(job, self._driver.progress))
+            frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
+            warm.result()
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
         trigger: dict[str, Any] = (
@@ -224,8 +227,9 @@ class SparkRun:
         except Exception as error:
             self._error = told_by_spark(error)
         finally:
-            self._session.streams.removeListener(self._durations)
-            if self._query is not None:  # the last events may still have been on their way
+            if self._query is not None:
+                self._session.streams.removeListener(self._durations)
+                # The last events may still have been on their way.
                 for told in self._query.recentProgress:
                     self._durations.take(told)
             self._durations.flush()

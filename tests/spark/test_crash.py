@@ -18,7 +18,6 @@ from tests.reference import Row, run_reference
 from tests.spark import crash_app
 from tests.spark.processes import driver
 
-_BATCH_EVENTS = {"single": 60, "joined": 60}
 _PATIENCE_S = 240.0
 
 _WORKER = [name for name, point in crash_app.POINTS.items() if point[2] == "worker"]
@@ -32,6 +31,12 @@ _BATCH = [
     "manifest renamed",
     "batch not in Spark's log",
 ]
+
+
+def test_a_driver_killed_between_manifest_and_spark_log_goes_on(tmp_path: Path) -> None:
+    run = Killed(tmp_path, "single")
+    run.until("manifest renamed:4", tasks=None)
+    run.to_the_end(tasks=2)
 
 
 @pytest.mark.slow

@@ -109,6 +109,16 @@ class Generator(NodeSource):
             readers.append(_GeneratorReader(self, stripes, layout, strings, self._total(partition), pace))
         return readers
 
+    def warm_up(self) -> None:
+        if self._limit == 0:
+            return
+        columns: dict[str, NDArray[Any]] = {}
+        for field in self._schema:
+            columns[field.name] = np.zeros(1, field.dtype.numpy)
+            if field.nullable:
+                columns[f"{field.name}?"] = np.zeros(1, np.bool_)
+        self.made_with.fill(0, 1, columns, 0)
+
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
         totals = [self._total(partition) for partition in range(self._partitions)]
         return OffsetPositions(totals, self._rate, start)

@@ -126,6 +126,9 @@ class NodeSource(Source):
         itself.
         """
 
+    def warm_up(self) -> None:  # noqa: B027 - most sources have nothing to compile
+        """Does beforehand what the first read in a process would take long for, such as compiling."""
+
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
         """How far it can be read, for a run that goes on at ``start``; None is the beginning.
 
