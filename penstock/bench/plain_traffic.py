@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -137,6 +138,8 @@ class FanOut:
         # Re-planning has nothing to gain in jobs as small as these.
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
         wanted = numbered(queries, self._roads)
+        # As many jobs at once as there are cores: while one is planned, another runs.
+        pool = self._pool = ThreadPoolExecutor(self._session.sparkContext.defaultParallelism)
         open_windows = {query.name: OpenWindows(query) for query in wanted}
 
         def fan_out(frame: DataFrame, batch_id: int) -> None:
@@ -147,12 +150,15 @@ class FanOut:
             frame.coalesce(1).createOrReplaceTempView("batch")
             session = frame.sparkSession
             reached = session.sql("SELECT unix_micros(max(ts)) AS ts FROM batch").collect()[0].ts
-            for query in wanted:
+
+            def aggregate(query: PlainQuery) -> None:
                 partial = session.sql(query.sql("batch", partial=True)).collect()
                 windows = open_windows[query.name]
                 windows.merge(query.rows(partial))
                 if reached is not None and (rows := windows.close(reached)):
                     arrivals.add(query.name, rows)
+
+            list(pool.map(aggregate, wanted))
             frame.unpersist()
 
         writer = _cars(self._session, folder).writeStream.foreachBatch(fan_out)
@@ -165,6 +171,7 @@ class FanOut:
     def stop(self) -> None:
         stop_when_quiet(self.running)
         self.running = []
+        self._pool.shutdown()
         self._session.conf.unset("spark.sql.adaptive.enabled")
 
 

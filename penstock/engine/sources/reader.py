@@ -126,7 +126,7 @@ class NodeSource(Source):
         itself.
         """
 
-    def warm_up(self) -> None:  # noqa: B027 - most sources have nothing to compile
+    def warm_up(self) -> None:
         """Does beforehand what the first read in a process would take long for, such as compiling."""
 
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
