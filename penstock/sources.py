@@ -9,6 +9,7 @@ from penstock.engine.sources.columns import Columns, Rows
 from penstock.engine.sources.files import Arrow, Csv, Files, JsonLines, Parquet
 from penstock.engine.sources.generator import Generator
 from penstock.engine.sources.lines import TcpLines
+from penstock.engine.sources.mqtt import Mqtt
 from penstock.workloads.traffic.source import Traffic
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "Files",
     "Generator",
     "JsonLines",
+    "Mqtt",
     "Parquet",
     "Rows",
     "Spark",

@@ -49,6 +49,11 @@ if ! java_home=$(scripts/find-java.sh); then
 fi
 say "Java: $java_home"
 
+# A broker for the tests of MQTT, which are skipped without one. Packages put it where daemons live.
+if ! PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null; then
+    apt_install mosquitto || say "no mosquitto: the tests that need an MQTT broker will be skipped"
+fi
+
 # pip is asked for, not only the interpreter: an interrupted creation leaves an environment without it.
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     python=$(find_python) ||

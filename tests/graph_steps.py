@@ -211,6 +211,20 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
     return Made(result, (col("k"), col("opening"), col("distinct") + col("n")))
 
 
+def nested_cars(draw: Draw, cars: Stream) -> Made:
+    keyed, k = _by(draw, cars, ("k",), ("g", "f"), ())
+    window, c = windows(draw, sessions=False), draw(st.integers(-3, 3))
+    if draw(st.booleans()):
+        grouped = keyed.window(window).per(
+            "n", "x", where=col("y") > float(c), having=col("seen") > 1, seen=count()
+        )
+        result = grouped.agg(rows=count(), most=max_("seen"), values=count_distinct("x"), total=sum_("n"))
+        return Made(result, (k, col("total"), col("rows") + col("most")))
+    grouped = keyed.window(window).per("id", mean=avg("x"), opening=first("y"), distinct=count_distinct("w"))
+    result = grouped.agg(mean=avg("mean"), low=min_("opening"), rows=count(), having=col("rows") > c)
+    return Made(result, (k, col("mean"), col("rows")))
+
+
 def top_cars(draw: Draw, cars: Stream) -> Made:
     keyed, _ = _by(draw, cars, ("k",), ())
     window = windows(draw, sessions=False)
@@ -295,6 +309,12 @@ def aggregate_slim(draw: Draw, slim: Stream) -> Made:
     return Made(result, (k, col("total"), col("n") + col("opening") % 100))
 
 
+def nested_slim(draw: Draw, slim: Stream) -> Made:
+    keyed, k = _by(draw, slim, ("k",), ())
+    result = keyed.window(windows(draw, sessions=False)).per("v", n=sum_("n")).agg(n=count(), least=min_("n"))
+    return Made(result, (k, col("least"), col("n")))
+
+
 def top_slim(draw: Draw, slim: Stream) -> Made:
     keyed, _ = _by(draw, slim, ("k",), ())
     best = keyed.window(windows(draw, sessions=False)).top(2, by="v")
@@ -337,6 +357,18 @@ def cogroup_slims(draw: Draw, one: Stream, other: Stream) -> Made:
     return Made(one.cogroup(other, on="k", window=window, function=_sizes, output=SLIM))
 
 
+def group_join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
+    window, c = windows(draw, sessions=False), draw(st.integers(-3, 3))
+    aggregates = {"matches": count(), "total": sum_("v_right"), "latest": last("n_right"), "k2": max_("k")}
+    where = _pick(draw, None, col("n_right") % 4 > c, (col("n") + c > col("n_right")) | (col("v") > 0.0))
+    if draw(st.booleans()):
+        joined = one.group_join(other, "k", window, aggregates, where=where)
+        return Made(joined, (col("k"), col("total") + col("v"), col("n") % 1000 + col("matches")))
+    chosen = {"v": col("total") * 2.0, "n": coalesce(col("latest"), col("n")) + col("matches")}
+    made = one.group_join(other, "k", window, aggregates, where=where, select=["window_end", "k", chosen])
+    return Made(made, (col("k"), col("v"), col("n")))
+
+
 Step = Callable[[Draw, Stream], Made]
 
 CARS_TO_CARS = (filter_cars, widen_cars, move_time, deduplicate_cars)
@@ -350,6 +382,7 @@ CARS_TO_ANY: tuple[Step, ...] = (
     aggregate_cars,
     spread_of_cars,
     order_of_cars,
+    nested_cars,
     top_cars,
     process_cars,
 )
@@ -360,7 +393,8 @@ SLIM_TO_SLIM: tuple[Step, ...] = (
     flat_map_slim,
     deduplicate_slim,
     aggregate_slim,
+    nested_slim,
     top_slim,
     process_slim,
 )
-TWO_SLIMS = (union_slims, join_slims, interval_join_slims, cogroup_slims)
+TWO_SLIMS = (union_slims, join_slims, interval_join_slims, cogroup_slims, group_join_slims)

@@ -235,6 +235,13 @@ CATALOGUE: dict[str, Write] = {
     "join": _with_ads(steps.join_slims, late=True),
     "interval join": _with_ads(steps.interval_join_slims, late=True),
     "co-group": _with_ads(steps.cogroup_slims, late=True),
+    "group join": _with_ads(steps.group_join_slims, late=True),
+    "nested": _of_cars(steps.nested_cars),
+    "window after nested": _then(steps.nested_cars, steps.nested_slim, steps.aggregate_slim),
+    "process after group join": _with_ads(steps.group_join_slims, after=steps.process_slim),
+    "nested after group join of flat maps": _with_ads(
+        steps.group_join_slims, before=steps.flat_map_cars, after=steps.nested_slim
+    ),
     "window after window": _then(steps.aggregate_cars, steps.aggregate_slim, steps.aggregate_slim),
     "top after window": _then(steps.aggregate_cars, steps.top_slim),
     "window after top": _then(steps.top_cars, steps.aggregate_slim, steps.filter_slim),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.query.aggregates import Aggregate
+from penstock.query.aggregates import Aggregate, AggregateKind
 from penstock.query.errors import PenstockError
 from penstock.query.expr import Expr
 from penstock.query.functions import Context, Group
@@ -29,9 +29,11 @@ from penstock.query.graph import (
     FilterSpec,
     FlatMapSpec,
     Graph,
+    GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
     NamedExprs,
+    NestedAggregateSpec,
     Node,
     Port,
     ProcessSpec,
@@ -43,7 +45,7 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.types import DataType, Schema
+from penstock.query.types import DataType, Field, Schema
 from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate
@@ -234,6 +236,35 @@ def _window_aggregate(node: Node, streams: list[list[Event]], schemas: list[Sche
     return made
 
 
+def _nested_aggregate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec, schema = _spec(node, NestedAggregateSpec), schemas[0]
+    names = (*spec.keys, *spec.per)
+    typed = {name: one.result_type(schema) for name, one in spec.inner}
+    inner = Schema(
+        [*(schema[name] for name in names), *(Field(name, t.dtype, t.nullable) for name, t in typed.items())]
+    )
+    events = [event for event in streams[0] if _holds(spec.where, event.row, schema)]
+    made = []
+    for group in _groups(events, spec.keys):
+        for start, end in windows_over([event.time for event in group], spec.window):
+            rows = []
+            for members in _groups([event for event in group if start <= event.time < end], spec.per):
+                needs_order = any(one.kind.needs_order for _, one in spec.inner)
+                members = _ordered(members) if needs_order else members
+                row = {name: members[0].row[name] for name in names}
+                row |= {name: _aggregate(one, members, schema) for name, one in spec.inner}
+                if _holds(spec.having, row, inner):
+                    rows.append(Event(0, 0, 0, False, row))
+            if not rows:
+                continue
+            keys = {name: rows[0].row[name] for name in spec.keys}
+            results = {name: _aggregate(one, rows, inner) for name, one in spec.aggregates}
+            row = {**keys, "window_start": start, "window_end": end, **results}
+            if _holds(spec.keep, row, node.schema):
+                made.append(Event(end - 1, _hash_of(keys, schema), 0, False, _row(row, node.schema)))
+    return made
+
+
 def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, WindowTopSpec)
     made = []
@@ -288,6 +319,35 @@ def _co_group(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> 
             group = Group(key, start, end, [dict(e.row) for e in left], [dict(e.row) for e in right])
             for index, row in enumerate(spec.function(group)):
                 made.append(Event(end - 1, xxhash64(typed), index, False, _row(row, node.schema)))
+    return made
+
+
+def _group_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, GroupJoinSpec)
+    fields = [(name, schemas[side][theirs]) for name, side, theirs in spec.pair]
+    paired = Schema([Field(name, field.dtype, field.nullable) for name, field in fields])
+    matched: dict[int, list[Event]] = defaultdict(list)
+    numbers = {id(event): number for number, event in enumerate(streams[0])}
+    for left, right in _pairs(streams, spec.on):
+        row = {name: (left, right)[side].row[theirs] for name, side, theirs in spec.pair}
+        if _holds(spec.where, row, paired):
+            matched[numbers[id(left)]].append(Event(right.time, right.order, right.sub, False, row))
+    made = []
+    for number, left in enumerate(streams[0]):
+        for start, end in windows_over([left.time], spec.window):
+            members = [event for event in matched[number] if start <= event.time < end]
+            if any(one.kind.needs_order for _, one in spec.aggregates):
+                members = _ordered(members)
+            row = {"window_start": start, "window_end": end, **left.row}
+            known = {**_bounds_schema(schemas[0])}
+            for name, one in spec.aggregates:
+                typed = one.result_type(paired)
+                is_count = one.kind in (AggregateKind.COUNT, AggregateKind.COUNT_DISTINCT)
+                row[name] = _aggregate(one, members, paired) if members else 0 if is_count else None
+                known[name] = Field(name, typed.dtype, not is_count)
+            order = xxhash64((value, DataType.INT64) for value in left.place)
+            result = _project(spec.columns, row, Schema(known.values()), node.schema)
+            made.append(Event(end - 1, order, 0, False, result))
     return made
 
 
@@ -348,10 +408,12 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
 
 _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]]] = {
     WindowAggregateSpec: _window_aggregate,
+    NestedAggregateSpec: _nested_aggregate,
     WindowTopSpec: _window_top,
     WindowJoinSpec: _window_join,
     IntervalJoinSpec: _interval_join,
     CoGroupSpec: _co_group,
+    GroupJoinSpec: _group_join,
     DeduplicateSpec: _deduplicate,
     ProcessSpec: _process,
 }
@@ -363,6 +425,16 @@ _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]
 def _spec(node: Node, kind: type[Any]) -> Any:
     assert isinstance(node.spec, kind)
     return node.spec
+
+
+def _holds(condition: Expr | None, row: Row, schema: Schema) -> bool:
+    return condition is None or evaluate(condition, row, schema) is True
+
+
+def _bounds_schema(left: Schema) -> dict[str, Field]:
+    """The bounds of a window and the columns of an event, by name; the event's own come first."""
+    bounds = {name: Field(name, DataType.TIMESTAMP) for name in ("window_start", "window_end")}
+    return bounds | {one.name: one for one in left}
 
 
 def _with(event: Event, row: Row, sub: int | None = None) -> Event:

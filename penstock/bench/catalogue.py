@@ -24,6 +24,18 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "result latency over the number of queries, against plain Spark in two forms",
     ),
     "start": ("penstock.bench.start", "how long 150 queries take to start, cold and warm"),
+    "scheduling": (
+        "penstock.bench.scheduling",
+        "every scheduling policy against a thread for every operator, and the ablation (enjima figures 5-9)",
+    ),
+    "riot": (
+        "penstock.bench.riot",
+        "the four RIoTBench topologies, longest queue first against threads (edgewise figures 7-11)",
+    ),
+    "rebinding": (
+        "penstock.bench.rebinding",
+        "150 traffic queries with rebound operators, measured and simulated (operator-rebinding figures 2-4)",
+    ),
 }
 #: Those that measure the Spark runtime when asked to.
 ON_SPARK = ("queries", "yahoo")

@@ -77,7 +77,8 @@ def run(options: Options) -> Report:
             "half_load_events_per_s": half,
             "share_outside_kernels": outside,
             "measuring_share": _measuring_ns(paced) / (paced.metrics.elapsed_s * 1e9 * WORKERS),
-            "decision_share": paced.metrics.decision_ns / (paced.metrics.elapsed_s * 1e9 * WORKERS),
+            "decision_share": paced.metrics.decision_share,
+            "planning_share": paced.metrics.planning_share,
         },
         ratios={
             "of_fused_limit": median([speed / limit for speed, limit in zip(speeds, limits, strict=True)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
@@ -11,6 +12,8 @@ from penstock.engine.sources.reader import NodeSource
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Outlet
+from penstock.memory.layout import Layout
+from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
 from penstock.operators.catalogue import operator_for
@@ -40,10 +43,8 @@ def assemble(
         for operator in _instances(build, settings):
             mine: dict[Port, Outlet] = {}
             for port, layout in build.outputs.items():
-                shape = settings.shape(layout, operator.fan_out)
                 readers = len(graph.consumers(node.id, port))
-                pool = memory.pool(shape, limit=settings.max_chunks, readers=readers)
-                mine[port] = Outlet(layout, pool)
+                mine[port] = _outlet(settings, memory, layout, operator.fan_out, readers)
                 outlets.setdefault((node.id, port), []).append(mine[port])
             edges = [
                 (index, outlet.connect())
@@ -55,6 +56,18 @@ def assemble(
             on_built(position + 1, len(graph))
     _connect_readers(vertices)
     return vertices
+
+
+def _outlet(
+    settings: Settings, memory: MemoryCoordinator, layout: Layout, fan_out: int, readers: int
+) -> Outlet:
+    """Where one operator writes: blocks from a pool, or fresh batches of the same size and number."""
+    shape = settings.shape(layout, fan_out)
+    if settings.memory == "blocks":
+        return Outlet(layout, memory.pool(shape, limit=settings.max_chunks, readers=readers))
+    batches = BatchPool(memory, replace(shape, blocks=1), settings.max_chunks * shape.blocks, readers)
+    memory.add_pool(batches)
+    return QueueOutlet(layout, batches)
 
 
 def _instances(build: Build, settings: Settings) -> list[Operator]:
@@ -69,7 +82,7 @@ def _instances(build: Build, settings: Settings) -> list[Operator]:
                 hint="run the app on Spark, or read it with one of Penstock's own sources",
                 origin=node.origin,
             )
-        count = min(node.spec.source.partitions, settings.threads)
+        count = min(node.spec.source.partitions, settings.worker_count)
         return [SourceOperator(build, settings.source_batch, (i, count)) for i in range(count)]
     if isinstance(node.spec, SinkSpec):
         return [SinkOperator(build)]
@@ -80,3 +93,7 @@ def _connect_readers(vertices: list[Vertex]) -> None:
     reading = {id(edge): vertex for vertex in vertices for edge in vertex.edges}
     for vertex in vertices:
         vertex.readers = tuple(reading[id(edge)] for outlet in vertex.outlets for edge in outlet.edges)
+        for outlet in vertex.outlets:
+            # A sink does not look at the time: without watermarks it needs a turn only when it gets rows.
+            readers = [reading[id(edge)].operator for edge in outlet.edges]
+            outlet.carries_watermarks = not all(isinstance(reader, SinkOperator) for reader in readers)

@@ -1,5 +1,4 @@
-"""A run: worker threads take turns until every operator has finished, someone stops it, or something
-fails."""
+"""A run: threads take turns until every operator has finished, someone stops it, or something fails."""
 
 from __future__ import annotations
 
@@ -8,19 +7,19 @@ import time
 from collections.abc import Callable, Iterable
 
 from penstock.engine.assembly import assemble
-from penstock.engine.scheduler import Scheduler
+from penstock.engine.bound import BoundThreads
+from penstock.engine.operator_threads import OperatorThreads
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
 from penstock.engine.summary import Summary
-from penstock.engine.turn import take_turn
+from penstock.engine.turn import located as located
 from penstock.engine.vertex import Vertex
+from penstock.engine.workers import WorkerPool
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
-from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph
-from penstock.scheduling.catalogue import policy_named
 
 
 class Execution:
@@ -35,14 +34,14 @@ class Execution:
         self._settings = settings
         self._memory = MemoryCoordinator()
         self._vertices = assemble(graph, settings, self._memory, on_built)
-        self._scheduler = Scheduler(
-            self._vertices, policy_named(settings.policy), settings.turn_limit, settings.epoch_us
-        )
-        self._threads: list[threading.Thread] = []
+        runner: type[WorkerPool | OperatorThreads | BoundThreads]
+        if settings.binding is not None:
+            runner = BoundThreads
+        else:
+            runner = WorkerPool if settings.threads == "pool" else OperatorThreads
+        self._runner = runner(self._vertices, settings, self._end)
         self._error: BaseException | None = None
         self._done = threading.Event()
-        self._finished_workers = 0
-        self._lock = threading.Lock()
         self._stopped_early = False
         self._began_ns = 0
         self._ended_ns = 0
@@ -54,10 +53,7 @@ class Execution:
             if isinstance(operator, SourceOperator | SinkOperator):
                 _guarded(vertex, operator.open)
         self._began_ns = time.perf_counter_ns()
-        for number in range(self._settings.threads):
-            thread = threading.Thread(target=self._work, name=f"penstock-worker-{number}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        self._runner.start()
 
     def stop(self) -> None:
         """Sources read nothing more; what is on its way is still processed. Open windows stay open: they
@@ -66,10 +62,11 @@ class Execution:
         for vertex in self._vertices:
             if vertex.source is not None:
                 vertex.source.stop()
+        self._runner.look_at_sources()
 
     def abort(self) -> None:
         """Ends now, without processing what is on its way."""
-        self._scheduler.stop()
+        self._runner.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; False if it has not come in that time."""
@@ -77,8 +74,7 @@ class Execution:
 
     def finish(self) -> Summary:
         """Closes everything after the end and sums up; raises what made the run fail."""
-        for thread in self._threads:
-            thread.join()
+        self._runner.join()
         for vertex in self._vertices:
             if vertex.source is not None:
                 vertex.source.close()
@@ -92,14 +88,18 @@ class Execution:
     def metrics(self) -> RunMetrics:
         """The run as it stands."""
         now_ns = self._ended_ns or time.perf_counter_ns()
+        elapsed_ns = now_ns - self._began_ns if self._began_ns else 0
+        wait_ns = self._runner.open_wait_ns
         return RunMetrics(
-            elapsed_s=(now_ns - self._began_ns) / 1e9 if self._began_ns else 0.0,
-            operators=_by_operator(vertex.metrics() for vertex in self._vertices),
+            elapsed_s=elapsed_ns / 1e9,
+            operators=_by_operator(v.metrics(elapsed_ns, wait_ns(v, now_ns)) for v in self._vertices),
             latency={v.operator.id: v.latency.snapshot() for v in self._vertices if v.latency is not None},
             memory_bytes=self._memory.allocated_bytes,
             memory_cap_bytes=self._memory.cap_bytes,
-            workers=self._settings.threads,
-            decision_ns=self._scheduler.decision_ns,
+            workers=self._settings.worker_count,
+            decision_ns=self._runner.decision_ns,
+            planning_ns=getattr(self._runner, "planning_ns", 0),  # bound threads plan no epochs
+            rebinding=self._runner.rebinding if isinstance(self._runner, BoundThreads) else None,
         )
 
     def summary(self) -> Summary:
@@ -110,46 +110,10 @@ class Execution:
             open_windows=sum(v.operator.open_windows for v in self._vertices),
         )
 
-    def _work(self) -> None:
-        scheduler, clock = self._scheduler, time.perf_counter_ns
-        try:
-            while True:
-                turn = scheduler.next_turn()
-                if turn is None:
-                    if self._is_over():
-                        break
-                    scheduler.sleep()
-                    continue
-                vertex, limit = turn
-                began_ns = clock()
-                try:
-                    taken = take_turn(vertex, limit)
-                except BaseException as error:
-                    raise located(vertex, error) from error
-                ended_ns = clock()
-                vertex.counters.record_turn(began_ns, ended_ns, taken)
-                scheduler.finish(vertex, ended_ns)
-        except BaseException as error:
-            self._fail(error)
-        finally:
-            self._leave()
-
-    def _is_over(self) -> bool:
-        return self._scheduler.stopped or all(vertex.finished for vertex in self._vertices)
-
-    def _fail(self, error: BaseException) -> None:
-        with self._lock:
-            if self._error is None:
-                self._error = error
-        self._scheduler.stop()
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._finished_workers += 1
-            is_last = self._finished_workers == self._settings.threads
-        if is_last:
-            self._ended_ns = time.perf_counter_ns()
-            self._done.set()
+    def _end(self, error: BaseException | None) -> None:
+        self._error = error
+        self._ended_ns = time.perf_counter_ns()
+        self._done.set()
 
 
 def _by_operator(found: Iterable[OperatorMetrics]) -> tuple[OperatorMetrics, ...]:
@@ -166,12 +130,3 @@ def _guarded(vertex: Vertex, action: Callable[[], None]) -> None:
         action()
     except Exception as error:
         raise located(vertex, error) from error
-
-
-def located(vertex: Vertex, error: BaseException) -> BaseException:
-    """The error with the step's name; those that already carry it, or are not ours to wrap, stay as they
-    are."""
-    if isinstance(error, PenstockError) or not isinstance(error, Exception):
-        return error
-    node = vertex.operator.node
-    return RunError(f"step '{node.id}' failed: {type(error).__name__}: {error} (written at {node.origin})")

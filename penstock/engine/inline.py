@@ -6,13 +6,15 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from penstock.engine.execution import located
+from penstock.engine.ordered_turns import OrderedTurns
 from penstock.engine.source import Partition, SourceOperator
-from penstock.engine.turn import take_turn
+from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import START_OF_TIME, End, Mark, Outlet, Watermark
 from penstock.memory.layout import Columns
 from penstock.operators.base import Operator
+from penstock.scheduling.min_cost import MinCost
+from penstock.scheduling.policy import Policy
 
 
 class Inlet(Operator):
@@ -49,15 +51,24 @@ class InlineEngine:
     """Vertices in topological order, run until nothing is left to do.
 
     The same turns as on a node, without threads: an operator that finds its outlet full is tried again when
-    its readers have had their turn.
+    its readers have had their turn. ``policy`` orders the turns. Without one, and with that of minimum cost,
+    which comes to the same, they go from the sources to the sinks, round after round: nobody waits for
+    results before the batch ends, so that is the fastest, and it decides nothing.
     """
 
-    def __init__(self, vertices: Sequence[Vertex], turn_limit: int) -> None:
+    def __init__(self, vertices: Sequence[Vertex], turn_limit: int, policy: Policy | None = None) -> None:
         self.vertices = list(vertices)
         self._turn_limit = turn_limit
+        self._ordered = None
+        if policy is not None and not isinstance(policy, MinCost):
+            self._ordered = OrderedTurns(self.vertices, policy, turn_limit)
 
     def run(self) -> None:
         """Takes turns until every operator has done what it can."""
+        if self._ordered is not None:
+            while self._ordered.take_round(self._turn):
+                pass
+            return
         moved = True
         while moved:
             moved = False
@@ -65,7 +76,7 @@ class InlineEngine:
                 if vertex.finished or vertex.blocked:
                     continue
                 if vertex.source is not None or vertex.waiting():
-                    self._turn(vertex)
+                    self._turn(vertex, self._turn_limit)
                     moved = True
 
     def feed(self, outlet: Outlet, columns: Columns, count: int) -> None:
@@ -103,10 +114,7 @@ class InlineEngine:
             for edge in vertex.edges:
                 edge.watermark = START_OF_TIME
 
-    def _turn(self, vertex: Vertex) -> None:
+    def _turn(self, vertex: Vertex, limit: int) -> None:
         began_ns = time.perf_counter_ns()
-        try:
-            taken = take_turn(vertex, self._turn_limit)
-        except BaseException as error:
-            raise located(vertex, error) from error
+        taken = guarded_turn(vertex, limit)
         vertex.counters.record_turn(began_ns, time.perf_counter_ns(), taken)

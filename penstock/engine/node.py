@@ -1,4 +1,4 @@
-"""The node runtime as users name it: ``app.run(on=Node(workers=2, policy='congestion'))``."""
+"""The node runtime as users name it: ``app.run(on=Node(workers=2, scheduling='congestion'))``."""
 
 from __future__ import annotations
 

@@ -1,111 +1,344 @@
-"""Who runs next: workers take planned turns one by one; when none is left, the policy plans anew."""
+"""Who runs next: workers take the operator with the highest priority and give it back with a new one.
+
+The loop of enjima's algorithm 2. Once an epoch the policy plans: from a snapshot, priorities for all
+operators. Within the epoch a worker that returns an operator refreshes its priority, and that of those its
+turn has given work or room to. An operator that is not eligible is not in the queue. When the queue is empty,
+workers sleep until the next epoch, or until a turn ends that made someone eligible.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from threading import Condition, Lock
+from threading import Condition, Event, Lock
 
+import numpy as np
+
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.figures import NEVER_NS, Figures
+from penstock.engine.hand_overs import is_better_alone
+from penstock.engine.observation import Observation, topology_of
 from penstock.engine.vertex import Vertex
-from penstock.scheduling.policy import Policy, Snapshot, Turn
+from penstock.scheduling.consumption import All, Consumption
+from penstock.scheduling.policy import Plan, Policy, Snapshot
+from penstock.scheduling.queue import SchedulingQueue
 
-#: What it costs when one thread takes the interpreter lock from another, estimated from runs with one and two
-#: workers on a virtual machine. Turns shorter than this gain nothing from a second worker.
-_HAND_OVER_NS = 50_000
-_ALONE_EPOCHS = 5  # how much longer the others sleep while one worker is better off alone
+#: More operators than this are planned for together, not refreshed one by one.
+_FEW = 8
+_ROUND = 64  # the most turns that a worker takes at once
+#: A plan of many operators takes some ten microseconds. It is made anew after this many times what the last
+#: one took, so that planning takes a percent of a processor, but at least every so many epochs: periods of up
+#: to 5 ms cost neither latency nor throughput (enjima 5.3), and with hundreds of operators a round of turns
+#: takes longer than that anyway.
+_PAUSE = 100
+_MOST_EPOCHS = 10
+_LONGEST_SLEEP_NS = 50_000_000  # of the scheduler's thread while nothing happens
+_TIMED = 8  # every so many-th decision is timed
 
 
 class Scheduler:
-    """Shared by all workers. A worker without work sleeps: one that spins would hold the interpreter lock."""
+    """Shared by all workers. A worker without work sleeps: one that spins would hold the interpreter lock.
 
-    def __init__(self, vertices: list[Vertex], policy: Policy, turn_limit: int, epoch_us: int) -> None:
+    Invariant: an operator that runs is not in the queue; everything here happens under the lock, except that
+    operators are noted as unblocked by whoever freed their memory.
+    """
+
+    def __init__(
+        self,
+        vertices: list[Vertex],
+        policy: Policy,
+        turn_limit: int,
+        epoch_us: int,
+        consumption: Consumption | None = None,
+    ) -> None:
         self._vertices = vertices
         self._policy = policy
-        self._state = policy.initial_state()
+        self._follows_queues = getattr(policy, "follows_queues", False)
         self._turn_limit = turn_limit
-        self._epoch_s = epoch_us / 1e6
-        self._turns: deque[Turn] = deque()
+        self._epoch_ns = epoch_us * 1_000
+        self._consumption = None if isinstance(consumption, All) else consumption
+        self._topology = topology_of(vertices)
+        self._state = policy.initial_state(self._topology)
+        self._plan = Plan(np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
+        self._queue = SchedulingQueue(len(vertices))
+        self.figures = Figures(vertices)
+        self._observation = Observation(vertices)
+        self._arrivals = Arrivals(vertices, self.figures, self._epoch_ns)
+        self._unblocked: deque[Vertex] = deque()
+        self._unfinished = sum(not vertex.finished for vertex in vertices)
         self._lock = Lock()
         self._wake = Condition(self._lock)
         self._sleeping = 0
-        self._running = 0  # workers inside a turn
-        self._alone = False  # the planned turns are so short that one worker should take them all
+        self._running: list[Vertex] = []
+        self._is_stale = True  # more has changed than was refreshed: plan before the next turn
+        self._period_ns = self._epoch_ns  # from plan to plan
+        self._plan_at_ns = 0
+        self._next_look_ns = 0  # of the scheduler's thread
+        self._nudge = Event()  # wakes that thread
+        self._is_quiet = False  # nothing waits anywhere
+        self._alone = False  # the turns at hand are so short that one worker should take them all
         self._stopped = False
-        self.decision_ns = 0  # time spent on planning, for the metrics
+        self._asked = 0
+        self._clock_ns = _cost_of_clock_ns()
+        # What the processor has spent: on picking operators and taking them back, by samples, and on plans.
+        self.decision_ns = 0
+        self.planning_ns = 0
+        for vertex in vertices:
+            vertex.on_unblock = self._unblocked.append
+
+    # -- for workers -----------------------------------------------------------------------------
+
+    def next_turns(self, most: int = _ROUND) -> list[tuple[Vertex, int]]:
+        """The next operators to run, now held by the caller, with the limits of their turns; empty if nothing
+        can run or it is not worth it.
+
+        It is one, or if turns are so short that one worker takes them all, several at once: then a decision
+        costs least.
+        """
+        with self._lock:
+            if self._stopped or (self._alone and self._running):
+                return []
+            self._asked += 1
+            if self._asked % _TIMED:
+                return self._pick(most)
+            began_ns, planned_ns = time.thread_time_ns(), self.planning_ns
+            turns = self._pick(most)
+            took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
+            self.decision_ns += max(0, took_ns) * _TIMED
+            return turns
 
     def next_turn(self) -> tuple[Vertex, int] | None:
-        """The next operator to run, now held by the caller; None if nothing can run or it is not worth it."""
-        with self._lock:
-            if self._alone and self._running:
-                return None
-            turn = self._pop()
-            if turn is None:
-                self._plan()
-                turn = self._pop()
-            self._running += turn is not None
-            return turn
+        """The next operator alone."""
+        turns = self.next_turns(1)
+        return turns[0] if turns else None
+
+    def ready_since_ns(self, vertex: Vertex) -> int:
+        """Since when an operator that is held had had work and no turn; 0 if that is not known."""
+        return self.figures.begin_turn(vertex)
 
     def finish(self, vertex: Vertex, now_ns: int) -> None:
-        """Gives the operator back and wakes a sleeper if there is work for it."""
-        for reader in vertex.readers:
-            if reader.counters.ready_since_ns == 0:
-                reader.counters.ready_since_ns = now_ns
-        if vertex.source is None and vertex.waiting():
-            vertex.counters.ready_since_ns = now_ns
-        vertex.running = False
+        """Gives one operator back."""
+        self.finish_turns([vertex], now_ns)
+
+    def finish_turns(self, vertices: list[Vertex], now_ns: int) -> None:
+        """Gives operators back and wakes a sleeper if there is work for it."""
         with self._wake:
-            self._running -= 1
-            if self._sleeping and not self._alone:
+            if self._asked % _TIMED:
+                self._take_back(vertices, now_ns)
+            else:
+                began_ns = time.thread_time_ns()
+                self._take_back(vertices, now_ns)
+                self.decision_ns += max(0, time.thread_time_ns() - began_ns - self._clock_ns) * _TIMED
+            if self._sleeping and not self._alone and (self._is_stale or len(self._queue) > 1):
                 self._wake.notify()
 
     def sleep(self) -> None:
-        """Waits for someone to finish a turn, for an epoch at the most."""
+        """Waits until there is a turn to take or the run is over."""
         with self._wake:
             if self._stopped:
                 return
+            if self._next_look_ns > time.perf_counter_ns() + self._epoch_ns:
+                self._nudge.set()  # from now on the scheduler's thread has someone to wake
             self._sleeping += 1
-            self._wake.wait(self._epoch_s * (_ALONE_EPOCHS if self._alone else 1))
+            self._wake.wait()
             self._sleeping -= 1
 
     @property
     def stopped(self) -> bool:
+        """Whether there will be no more turns: all have finished, or someone has stopped the run."""
         return self._stopped
 
     def stop(self) -> None:
         """No more turns: everyone wakes up and finds nothing."""
         with self._wake:
             self._stopped = True
-            self._turns.clear()
+            self._wake.notify_all()
+        self._nudge.set()
+
+    # -- for the scheduler's thread --------------------------------------------------------------
+
+    def begin_epoch(self) -> None:
+        """Begins the epoch that is due, unless a worker has done so, and wakes whoever is needed."""
+        with self._wake:
+            if self._stopped:
+                return
+            now_ns = time.perf_counter_ns()
+            if now_ns >= self._plan_at_ns:
+                self._begin_epoch(now_ns)
+            else:
+                began_ns = time.thread_time_ns()
+                self._admit_sources(now_ns)
+                self.planning_ns += time.thread_time_ns() - began_ns
+            needed = min(len(self._queue), 1 if self._alone else self._sleeping)
+            if needed and not (self._alone and self._running):
+                self._wake.notify(needed)
+
+    def await_epoch(self) -> None:
+        """Sleeps until the scheduler's thread is needed: an epoch at the least, or it would keep the lock
+        from workers. While workers run, they begin epochs themselves, and there are fewer sleepers to wake.
+        """
+        with self._lock:
+            if self._stopped:
+                return
+            now_ns = time.perf_counter_ns()
+            pause_ns = self._epoch_ns
+            if not self._sleeping:
+                pause_ns = _LONGEST_SLEEP_NS
+            elif self._running:
+                pause_ns = self._epoch_ns * _MOST_EPOCHS
+            elif self._is_quiet and not self._arrivals.polls and not len(self._queue):
+                pause_ns = max(pause_ns, min(self._arrivals.next_due_ns() - now_ns, _LONGEST_SLEEP_NS))
+            self._next_look_ns = now_ns + pause_ns
+        if self._nudge.wait(pause_ns / 1e9):
+            self._nudge.clear()
+
+    def look_at_sources(self) -> None:
+        """Something has happened to the sources: the next epoch looks at each of them."""
+        with self._lock:
+            self._arrivals.ask_all()
+            self._plan_at_ns = 0
+        self._nudge.set()
+
+    def open_wait_ns(self, vertex: Vertex, now_ns: int) -> int:
+        """How long an operator has had work and no turn, now."""
+        since_ns = self.figures.begin_turn(vertex)
+        return max(0, now_ns - since_ns) if since_ns and not vertex.running else 0
+
+    # -- within the lock -------------------------------------------------------------------------
+
+    def _pick(self, most: int) -> list[tuple[Vertex, int]]:
+        now_ns = time.perf_counter_ns()
+        while self._unblocked:
+            vertex = self._unblocked.popleft()
+            if not vertex.running:
+                self._refresh(vertex, now_ns)
+        if now_ns >= self._plan_at_ns:
+            self._begin_epoch(now_ns)
+        elif self._is_stale:
+            self._replan(now_ns)
+        turns: list[tuple[Vertex, int]] = []
+        queue, policy, consumption = self._queue, self._policy, self._consumption
+        while (number := queue.pop()) is not None:
+            vertex = self._vertices[number]
+            pending = vertex.work(now_ns)
+            if pending:
+                limit = policy.turn_limit(number, now_ns, self._plan, self._state)
+                if consumption is not None:
+                    limit = min(limit, consumption.events(pending))
+                vertex.running = True
+                turns.append((vertex, limit))
+                if not self._alone or len(turns) >= most:
+                    break
+            elif vertex.source is not None and not vertex.blocked:
+                self._arrivals.note(vertex, now_ns, 0)
+        self._running.extend([vertex for vertex, _ in turns])
+        return turns
+
+    def _take_back(self, vertices: list[Vertex], now_ns: int) -> None:
+        figures = self.figures
+        one_by_one = len(vertices) <= _FEW
+        for vertex in vertices:
+            vertex.running = False
+            has_sent = figures.end_turn(vertex, now_ns)
+            if vertex.finished:
+                self._end(vertex)
+            elif vertex.source is not None:
+                self._refresh(vertex, now_ns)
+            elif one_by_one:
+                waiting = vertex.waiting()
+                figures.wait_from(vertex.index, now_ns if waiting else 0)
+                if waiting and not vertex.blocked:
+                    self._put(vertex, waiting, 0)
+            else:
+                figures.wait_from(vertex.index, 0)  # the plan will see
+            if has_sent and one_by_one:
+                self._let_readers_in(vertex, now_ns)
+        self._running = [vertex for vertex in self._running if vertex.running]
+        self._is_stale = self._is_stale or not one_by_one
+
+    def _end(self, vertex: Vertex) -> None:
+        self.figures.expect(vertex.index, NEVER_NS)
+        self.figures.wait_from(vertex.index, 0)
+        self._unfinished -= 1
+        if self._unfinished == 0:
+            self._stopped = True
             self._wake.notify_all()
 
-    def _pop(self) -> tuple[Vertex, int] | None:
-        turns = self._turns
-        while turns:
-            operator, limit = turns.popleft()
-            vertex = self._vertices[operator]
-            if vertex.work(0 if vertex.source is None else time.perf_counter_ns()):
-                vertex.running = True
-                return vertex, limit
-        return None
-
-    def _plan(self) -> None:
-        if self._stopped:
+    def _let_readers_in(self, vertex: Vertex, now_ns: int) -> None:
+        self.figures.readers_wait_from(vertex, now_ns)
+        if len(vertex.readers) > _FEW:
+            self._is_stale = True
             return
-        began_ns = time.perf_counter_ns()
-        pending = tuple([vertex.work(began_ns) for vertex in self._vertices])
-        snapshot = Snapshot(began_ns, pending, self._turn_limit)
-        turns, self._state = self._policy.plan(snapshot, self._state)
-        self._turns.extend(turns)
-        self._alone = self._is_better_alone(turns, pending)
-        self.decision_ns += time.perf_counter_ns() - began_ns
+        for reader in vertex.readers:
+            if reader.running or reader.blocked:
+                continue
+            if self._follows_queues or not self._queue.priority(reader.index):
+                self._refresh(reader, now_ns)
 
-    def _is_better_alone(self, turns: list[Turn], pending: tuple[int, ...]) -> bool:
-        """Whether short turns would lose more by hand-overs than long ones gain by running together."""
-        long_ns, short = 0.0, 0
-        for operator, limit in turns:
-            cost_ns = min(pending[operator], limit) * self._vertices[operator].counters.least_cost_ns
-            if cost_ns < _HAND_OVER_NS:
-                short += 1
-            else:
-                long_ns += cost_ns
-        return long_ns < short * _HAND_OVER_NS
+    def _refresh(self, vertex: Vertex, now_ns: int) -> None:
+        """Gives an operator that does not run the priority it has by what waits for it now."""
+        is_source = vertex.source is not None
+        pending = self._arrivals.after_turn(vertex, now_ns) if is_source else vertex.work(now_ns)
+        if pending:
+            self._put(vertex, pending, now_ns - self.figures.last_turn(vertex.index))
+
+    def _begin_epoch(self, now_ns: int) -> None:
+        before_ns, began_ns = self.planning_ns, time.thread_time_ns()
+        if self._observation.is_due(now_ns):
+            self._observation.update(now_ns)
+            self.figures.set_rates(self._observation.rate_per_ns)
+        self._arrivals.poll(now_ns)
+        self._replan(now_ns)
+        took_ns = time.thread_time_ns() - began_ns
+        self.planning_ns = before_ns + took_ns
+        self._period_ns = max(self._epoch_ns, min(took_ns * _PAUSE, self._epoch_ns * _MOST_EPOCHS))
+        self._plan_at_ns = now_ns + self._period_ns
+
+    def _admit_sources(self, now_ns: int) -> None:
+        """Lets sources in whose next event is due by now."""
+        for vertex, pending in self._arrivals.due(now_ns):
+            if not self._queue.priority(vertex.index):
+                self._put(vertex, pending, now_ns - self.figures.last_turn(vertex.index))
+
+    def _put(self, vertex: Vertex, pending: int, idle_ns: int) -> None:
+        number = vertex.index
+        priority = self._policy.refresh(
+            number, pending, self._plan, self._state, current=self._queue.last(number), idle_ns=idle_ns
+        )
+        if priority > 0.0:
+            self._queue.put(number, priority)
+
+    def _replan(self, now_ns: int) -> None:
+        began_ns = time.thread_time_ns()
+        self._is_stale = False
+        self._unblocked.clear()  # the plan sees them
+        figures, seen = self.figures, self._observation
+        pending = figures.pending(now_ns)
+        figures.wait_where(pending, now_ns)
+        snapshot = Snapshot(
+            now_ns,
+            self._topology,
+            pending,
+            figures.waiting_since_ns,
+            figures.last_turn_ns,
+            seen.cost_ns,
+            seen.selectivity,
+            seen.latency_ns,
+            seen.latency_gradient,
+            self._turn_limit,
+            self._period_ns,
+        )
+        self._plan, self._state = self._policy.plan(snapshot, self._state)
+        self._queue.load(self._plan.priority)
+        self._is_quiet = figures.is_quiet(pending)
+        for vertex in self._running:
+            self._queue.put(vertex.index, 0.0)
+            pending[vertex.index] = 0
+        self._alone = is_better_alone(self._plan, pending, figures.least_cost_ns)
+        self.planning_ns += time.thread_time_ns() - began_ns
+
+
+def _cost_of_clock_ns() -> int:
+    """What two looks at the processor's time cost at the least: more than some decisions."""
+    clock = time.thread_time_ns
+    return min(-(clock() - clock()) for _ in range(100))

@@ -5,25 +5,44 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from penstock.binding.policy import BindingPolicy
 from penstock.memory.blocks import ChunkShape
 from penstock.memory.layout import Layout
 from penstock.query.errors import PenstockError
+from penstock.scheduling.consumption import Consumption, consumption_of
 from penstock.scheduling.policy import Policy
+from penstock.scheduling.thresholds import Adaptation
+
+#: Who runs operators, and what events are handed over in.
+_CHOICES = {"threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a node runs a graph. The defaults gave the best Yahoo throughput on two cores."""
+    """How a node runs a graph. The defaults gave the best Yahoo throughput on two cores.
+
+    ``threads="per_operator"`` gives every operator a thread of its own and leaves the choice to the operating
+    system; ``memory="queues"`` hands events over in freshly allocated batches. Both are there to be compared
+    with.
+    """
 
     workers: int = 0  # 0: one per core
-    policy: str | Policy = "congestion"
+    scheduling: str | Policy = "congestion"
+    consumption: str | int | Consumption = (
+        "all"  # how much of its queue a turn takes: "all", "half", a number
+    )
     block_events: int = 65_536
     chunk_blocks: int = 1
     max_chunks: int = 4
     turn_blocks: int = 2  # a turn takes at most this many blocks' worth of events
     source_batch: int | None = None  # the most events of one read from a source
     prune_sources: bool = True  # leave out source columns that no query reads
-    epoch_us: int = 1_000  # how long an idle worker sleeps before it looks again
+    epoch_us: int = 1_000  # the scheduler's period
+    threads: str = "pool"  # or "per_operator"
+    memory: str = "blocks"  # or "queues"
+    binding: str | BindingPolicy | None = None  # which worker owns which operator; None: any runs any
+    installation: str = "non_blocking"  # of a new binding
+    rebind_every_s: float = 2.0
 
     def __post_init__(self) -> None:
         at_least = {
@@ -38,14 +57,27 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise PenstockError(f"{name} must be at least {least}: got {value!r}")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                known = " or ".join(f"'{choice}'" for choice in choices)
+                raise PenstockError(f"{name} must be {known}: got {getattr(self, name)!r}")
+        consumption_of(self.consumption)
+        if not self.rebind_every_s > 0:
+            raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
 
     @property
-    def threads(self) -> int:
+    def worker_count(self) -> int:
         return self.workers or os.cpu_count() or 1
 
     @property
     def turn_limit(self) -> int:
         return self.turn_blocks * self.block_events
+
+    @property
+    def adaptation(self) -> Adaptation:
+        """The thresholds of state-based scheduling that fit the blocks."""
+        capacity = self.max_chunks * self.chunk_blocks * self.block_events
+        return Adaptation.for_block(self.block_events, capacity)
 
     def shape(self, layout: Layout, fan_out: int) -> ChunkShape:
         """The chunks that an output grows to."""

@@ -7,6 +7,7 @@ import time
 
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import END_OF_TIME, Edge, End, LatencyMarker, Mark, Watermark
+from penstock.query.errors import PenstockError, RunError
 
 
 def take_turn(vertex: Vertex, limit: int) -> int:
@@ -15,6 +16,30 @@ def take_turn(vertex: Vertex, limit: int) -> int:
     Batch = min(pending in the input block, free slots in the output block) (enjima 3.1.2): it never waits
     for either.
     """
+    taken = _take(vertex, limit)
+    for queue in vertex.queues:
+        queue.hand_over()
+    return taken
+
+
+def guarded_turn(vertex: Vertex, limit: int) -> int:
+    """A turn whose error names the step."""
+    try:
+        return take_turn(vertex, limit)
+    except BaseException as error:
+        raise located(vertex, error) from error
+
+
+def located(vertex: Vertex, error: BaseException) -> BaseException:
+    """The error with the step's name; those that already carry it, or are not ours to wrap, stay as they
+    are."""
+    if isinstance(error, PenstockError) or not isinstance(error, Exception):
+        return error
+    node = vertex.operator.node
+    return RunError(f"step '{node.id}' failed: {type(error).__name__}: {error} (written at {node.origin})")
+
+
+def _take(vertex: Vertex, limit: int) -> int:
     if not _send_ready(vertex):
         return 0
     if vertex.source is not None:
@@ -39,7 +64,7 @@ def take_turn(vertex: Vertex, limit: int) -> int:
                         vertex.block()
                         return taken
             while (mark := edge.next_mark()) is not None:
-                edge.marks.popleft()
+                edge.pass_mark()
                 moved = True
                 if not _handle(vertex, edge, mark):
                     return taken

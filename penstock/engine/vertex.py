@@ -4,10 +4,12 @@ it."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
 from penstock.memory.edges import START_OF_TIME, Edge, Mark, Outlet
+from penstock.memory.queues import QueueOutlet
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorCounters, OperatorMetrics
 from penstock.operators.base import Operator
@@ -23,6 +25,7 @@ class Vertex:
 
     __slots__ = (
         "blocked",
+        "board",
         "counters",
         "edges",
         "ended",
@@ -30,9 +33,11 @@ class Vertex:
         "index",
         "inputs",
         "latency",
+        "on_unblock",
         "operator",
         "outbox",
         "outlets",
+        "queues",
         "readers",
         "running",
         "source",
@@ -47,6 +52,7 @@ class Vertex:
         self.inputs = edges  # each edge with the number of the input it belongs to
         self.edges = [edge for _, edge in edges]
         self.outlets = list(outlets.values())
+        self.queues = [outlet for outlet in self.outlets if isinstance(outlet, QueueOutlet)]
         self.source = operator if isinstance(operator, SourceOperator) else None
         self.latency = LatencyHistogram() if isinstance(operator, SinkOperator) else None
         self.counters = OperatorCounters()
@@ -57,6 +63,8 @@ class Vertex:
         self.running = False
         self.blocked = False
         self.finished = False
+        self.board: memoryview | None = None  # where ``blocked`` is shown too, by number
+        self.on_unblock: Callable[[Vertex], None] | None = None
         operator.attach(outlets)
         for outlet in self.outlets:
             outlet.pool.on_free = self._unblock
@@ -76,15 +84,24 @@ class Vertex:
 
     def block(self) -> None:
         """Notes that an outlet is full. A chunk freed meanwhile must not be overlooked."""
-        self.blocked = True
+        self._show_blocked(True)
         self.counters.backpressured += 1
         if all(outlet.has_room for outlet in self.outlets):
-            self.blocked = False
+            self._show_blocked(False)
+
+    def _show_blocked(self, blocked: bool) -> None:
+        self.blocked = blocked
+        if self.board is not None:
+            self.board[self.index] = blocked
 
     def _unblock(self) -> None:
-        self.blocked = False
+        if self.blocked:
+            self._show_blocked(False)
+            if self.on_unblock is not None:
+                self.on_unblock(self)
 
-    def metrics(self) -> OperatorMetrics:
+    def metrics(self, elapsed_ns: int = 0, open_wait_ns: int = 0) -> OperatorMetrics:
+        """``open_wait_ns``: how long it has had work and no turn by now."""
         operator, counters = self.operator, self.counters
         return OperatorMetrics(
             id=operator.id,
@@ -101,4 +118,6 @@ class Vertex:
             schedule_wait_ns=counters.schedule_wait_ns,
             markers=counters.markers,
             marker_wait_ns=counters.marker_wait_ns,
+            elapsed_ns=elapsed_ns,
+            open_wait_ns=open_wait_ns,
         )

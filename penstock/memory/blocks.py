@@ -38,10 +38,11 @@ class Chunk:
 
     __slots__ = ("_lock", "_memory", "blocks", "bytes", "events", "unread")
 
-    def __init__(self, shape: ChunkShape) -> None:
+    def __init__(self, shape: ChunkShape, *, touch: bool = True) -> None:
         layout, events = shape.layout, shape.block_events
         memory = np.empty(shape.bytes + _LINE, np.uint8)
-        _touch(memory)  # here, by the allocator, so that no worker takes the page faults
+        if touch:
+            _touch(memory)  # here, by the allocator, so that no worker takes the page faults
         offset = -memory.ctypes.data % _LINE
         self._memory = memory
         self.bytes = shape.bytes

@@ -129,6 +129,15 @@ class MemoryCoordinator:
             self._allocate(pool)
         return pool
 
+    def add_pool(self, pool: ChunkPool) -> None:
+        """A pool that was made elsewhere and counts what it allocates itself."""
+        self._pools.append(pool)
+
+    def count(self, allocated_bytes: int) -> None:
+        """Counts memory that a pool has allocated, or given up if negative."""
+        with self._lock:
+            self.allocated_bytes += allocated_bytes
+
     @property
     def cap_bytes(self) -> int:
         """What all chunks together can come to."""

@@ -47,13 +47,14 @@ Mark = Watermark | LatencyMarker | End
 class Edge:
     """One reader's place in an outlet's stream. Only the reading operator's turn touches the cursor."""
 
-    __slots__ = ("_block", "_position", "consumed", "marks", "outlet", "watermark")
+    __slots__ = ("_block", "_position", "consumed", "marks", "outlet", "passed", "watermark")
 
     def __init__(self, outlet: Outlet) -> None:
         self.outlet = outlet
         self._block: Block | None = None
         self._position = 0
         self.consumed = 0  # events read so far
+        self.passed = 0  # marks acted on so far
         self.marks: deque[tuple[int, Mark]] = deque()  # (events before it, mark), in order
         self.watermark = START_OF_TIME
 
@@ -104,10 +105,15 @@ class Edge:
             self._leave(block, block.next)
 
     def next_mark(self) -> Mark | None:
-        """The mark that stands right at the cursor, if any; the caller pops it when handled."""
+        """The mark that stands right at the cursor, if any; ``pass_mark`` when it is handled."""
         if self.marks and self.marks[0][0] <= self.consumed:
             return self.marks[0][1]
         return None
+
+    def pass_mark(self) -> None:
+        """The mark at the cursor has been acted on."""
+        self.marks.popleft()
+        self.passed += 1
 
     def _leave(self, block: Block, following: Block) -> None:
         self._block, self._position = following, 0
@@ -123,10 +129,12 @@ class Outlet:
         "_block",
         "_next_index",
         "_starved",
+        "carries_watermarks",
         "columns",
         "edges",
         "first",
         "layout",
+        "marked",
         "pool",
         "position",
         "written",
@@ -143,6 +151,8 @@ class Outlet:
         self.columns: Columns = ()
         self.position = 0  # where in ``columns`` the next event goes
         self.written = 0  # events published since the start
+        self.marked = 0  # marks put behind them
+        self.carries_watermarks = True  # False: none of its readers acts on them
 
     def connect(self) -> Edge:
         """A new reader. All readers must be there before the first event."""
@@ -178,7 +188,10 @@ class Outlet:
 
     def mark(self, mark: Mark) -> None:
         """Puts a mark behind all events written so far."""
+        if not self.carries_watermarks and isinstance(mark, Watermark):
+            return
         position = self.written
+        self.marked += 1
         for edge in self.edges:
             edge.marks.append((position, mark))
 

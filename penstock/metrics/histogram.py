@@ -17,12 +17,13 @@ _LOG_RATIO = math.log(_RATIO)
 class LatencyHistogram:
     """Collects durations. One thread records; anyone may take a snapshot."""
 
-    __slots__ = ("_counts", "_largest_ns", "_total_ns")
+    __slots__ = ("_counts", "_largest_ns", "recorded", "total_ns")
 
     def __init__(self) -> None:
         self._counts: NDArray[np.int64] = np.zeros(_BUCKETS, np.int64)
         self._largest_ns = 0
-        self._total_ns = 0
+        self.recorded = 0
+        self.total_ns = 0
 
     def record(self, duration_ns: int) -> None:
         """Counts one duration."""
@@ -30,14 +31,15 @@ class LatencyHistogram:
         if duration_ns > _FIRST_NS:
             bucket = min(_BUCKETS - 1, int(math.log(duration_ns / _FIRST_NS) / _LOG_RATIO) + 1)
         self._counts[bucket] += 1
-        self._total_ns += duration_ns
+        self.recorded += 1
+        self.total_ns += duration_ns
         self._largest_ns = max(self._largest_ns, duration_ns)
 
     def snapshot(self) -> LatencySnapshot:
         """What was recorded so far, as a value."""
         counts = self._counts.copy()
         counts.setflags(write=False)
-        return LatencySnapshot(counts, self._total_ns, self._largest_ns)
+        return LatencySnapshot(counts, self.total_ns, self._largest_ns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,19 @@ class LatencySnapshot:
         rank = max(1, math.ceil(q * self.count))
         bucket = int(np.searchsorted(np.cumsum(self.counts), rank))
         return min(_FIRST_NS * _RATIO**bucket, float(max(self.largest_ns, _FIRST_NS))) / 1e6
+
+    def share_within(self, limit_ms: float) -> float:
+        """The share of durations in buckets that end within the limit; NaN of none."""
+        if self.count == 0:
+            return math.nan
+        last = math.floor(math.log(max(limit_ms * 1e6, _FIRST_NS) / _FIRST_NS) / _LOG_RATIO + 1e-9)
+        return int(self.counts[: last + 1].sum()) / self.count
+
+    def __sub__(self, earlier: LatencySnapshot) -> LatencySnapshot:
+        """What was recorded after ``earlier``. The largest stays the largest of all."""
+        return LatencySnapshot(
+            self.counts - earlier.counts, self.total_ns - earlier.total_ns, self.largest_ns
+        )
 
     def __add__(self, other: LatencySnapshot) -> LatencySnapshot:
         """Both together."""

@@ -7,6 +7,19 @@ import time
 from dataclasses import dataclass, fields, replace
 
 _LARGE_TURN = 1024
+#: The fields of ``OperatorMetrics`` that only grow.
+_COUNTS = (
+    "processed",
+    "emitted",
+    "turns",
+    "busy_ns",
+    "backpressured",
+    "late",
+    "schedule_wait_ns",
+    "markers",
+    "marker_wait_ns",
+    "elapsed_ns",
+)
 
 
 class OperatorCounters:
@@ -19,7 +32,6 @@ class OperatorCounters:
         "marker_wait_ns",
         "markers",
         "processed",
-        "ready_since_ns",
         "schedule_wait_ns",
         "turns",
     )
@@ -33,13 +45,11 @@ class OperatorCounters:
         self.schedule_wait_ns = 0  # from having work and no turn to the start of the turn, summed over turns
         self.markers = 0  # latency markers seen
         self.marker_wait_ns = 0  # how long those waited in the input, summed
-        self.ready_since_ns = 0  # since when it has had work and no turn; 0: it has none
 
-    def record_turn(self, began_ns: int, ended_ns: int, taken: int) -> None:
-        """Counts one turn."""
-        if self.ready_since_ns:
-            self.schedule_wait_ns += began_ns - self.ready_since_ns
-            self.ready_since_ns = 0
+    def record_turn(self, began_ns: int, ended_ns: int, taken: int, ready_since_ns: int = 0) -> None:
+        """Counts one turn. ``ready_since_ns``: since when it had had work and no turn, if that is known."""
+        if ready_since_ns:
+            self.schedule_wait_ns += max(0, began_ns - ready_since_ns)
         self.turns += 1
         self.processed += taken
         self.busy_ns += ended_ns - began_ns
@@ -81,6 +91,8 @@ class OperatorMetrics:
     schedule_wait_ns: int
     markers: int
     marker_wait_ns: int
+    elapsed_ns: int = 0  # of the run
+    open_wait_ns: int = 0  # how long it has had work and no turn, now
 
     @property
     def cost_ns(self) -> float:
@@ -106,6 +118,22 @@ class OperatorMetrics:
     @property
     def compute_ms(self) -> float:
         return self.cost_ns / 1e6
+
+    @property
+    def utilisation(self) -> float:
+        """ρ_w = 1 − T_emptyQ / T_w: the share of time in which it had work, running or not (edgewise eq. 11).
+
+        By eq. 10 that is T_E · N / T_w, where T_E, the mean time per event, includes the wait for turns.
+        """
+        with_work_ns = self.busy_ns + self.schedule_wait_ns + self.open_wait_ns
+        return min(1.0, with_work_ns / self.elapsed_ns) if self.elapsed_ns else math.nan
+
+    def since(self, earlier: OperatorMetrics) -> OperatorMetrics:
+        """What came after ``earlier``: counts are differences, what is a level stays as it is now."""
+        counts = {name: getattr(self, name) - getattr(earlier, name) for name in _COUNTS}
+        # A wait that was under way then has been counted since; the part before belongs to before.
+        counts["schedule_wait_ns"] -= earlier.open_wait_ns
+        return replace(self, **counts)
 
     def __add__(self, other: OperatorMetrics) -> OperatorMetrics:
         """Two instances of one operator, counted together."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.metrics.operators import OperatorMetrics
+from penstock.metrics.rebinding import RebindMetrics
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,9 @@ class RunMetrics:
     memory_bytes: int = 0  # allocated for blocks
     memory_cap_bytes: int = 0
     workers: int = 1
-    decision_ns: int = 0  # spent on deciding who runs next
+    decision_ns: int = 0  # spent by workers on picking operators and giving them back
+    planning_ns: int = 0  # spent on measuring operators and planning epochs
+    rebinding: RebindMetrics | None = None  # None: operators are not bound to threads
     _by_id: dict[str, OperatorMetrics] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -44,5 +48,45 @@ class RunMetrics:
     @property
     def busy_share(self) -> float:
         """The share of the workers' time that was spent inside turns."""
-        busy = sum(operator.busy_ns for operator in self.operators)
-        return busy / (self.elapsed_s * 1e9 * self.workers) if self.elapsed_s else 0.0
+        return self._busy_ns / (self.elapsed_s * 1e9 * self.workers) if self.elapsed_s else 0.0
+
+    @property
+    def decision_share(self) -> float:
+        """What workers spend on deciding who runs next, as a share of the time inside turns."""
+        return self.decision_ns / self._busy_ns if self._busy_ns else 0.0
+
+    @property
+    def planning_share(self) -> float:
+        """What planning epochs takes, as a share of the time inside turns."""
+        return self.planning_ns / self._busy_ns if self._busy_ns else 0.0
+
+    @property
+    def utilisation(self) -> dict[str, float]:
+        """ρ_w by operator, sources left out: what waits for them does not wait in a queue of the engine."""
+        return {op.id: op.utilisation for op in self.operators if op.kind != "source"}
+
+    @property
+    def utilisation_variation(self) -> float:
+        """The coefficient of variation of the operators' utilisation: 0 if all are used alike (edgewise
+        7.3.1)."""
+        shares = list(self.utilisation.values())
+        mean = sum(shares) / len(shares) if shares else 0.0
+        if not mean > 0.0:
+            return math.nan
+        return math.sqrt(sum((share - mean) ** 2 for share in shares) / len(shares)) / mean
+
+    def since(self, earlier: RunMetrics) -> RunMetrics:
+        """What came after ``earlier``, an older snapshot of the same run: to leave a warm-up out."""
+        return replace(
+            self,
+            elapsed_s=self.elapsed_s - earlier.elapsed_s,
+            operators=tuple(operator.since(earlier[operator.id]) for operator in self.operators),
+            latency={query: now - earlier.latency[query] for query, now in self.latency.items()},
+            decision_ns=self.decision_ns - earlier.decision_ns,
+            planning_ns=self.planning_ns - earlier.planning_ns,
+            _by_id={},
+        )
+
+    @property
+    def _busy_ns(self) -> int:
+        return sum(operator.busy_ns for operator in self.operators)

@@ -9,8 +9,10 @@ from penstock.operators.deduplicate import Deduplicate
 from penstock.operators.explode import Explode
 from penstock.operators.filter import Filter
 from penstock.operators.flat_map import FlatMap
+from penstock.operators.group_join import GroupJoin
 from penstock.operators.interval_join import IntervalJoin
 from penstock.operators.lookup import Lookup
+from penstock.operators.nested_aggregate import NestedAggregate
 from penstock.operators.process import Process
 from penstock.operators.select import Select
 from penstock.operators.session_aggregate import SessionAggregate
@@ -25,8 +27,10 @@ from penstock.query.graph import (
     ExplodeSpec,
     FilterSpec,
     FlatMapSpec,
+    GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
+    NestedAggregateSpec,
     ProcessSpec,
     SelectSpec,
     UnionSpec,
@@ -45,10 +49,12 @@ _OPERATORS: dict[type, type[Operator]] = {
     UnionSpec: Union,
     LookupSpec: Lookup,
     WindowAggregateSpec: WindowAggregate,
+    NestedAggregateSpec: NestedAggregate,
     WindowTopSpec: WindowTop,
     WindowJoinSpec: WindowJoin,
     IntervalJoinSpec: IntervalJoin,
     CoGroupSpec: CoGroup,
+    GroupJoinSpec: GroupJoin,
     DeduplicateSpec: Deduplicate,
     ProcessSpec: Process,
 }

@@ -123,7 +123,7 @@ class Panes:
         panes.
         """
         window = self.window
-        distinct = np.unique(panes)
+        distinct = panes[np.append(True, panes[1:] != panes[:-1])[: len(panes)]]
         first_of = -((window.size_us - (distinct + 1) * window.pane_us) // window.slide_us)
         first_of = np.maximum(first_of, _as_int64(self._first_open()))
         last_of = np.minimum(distinct * window.pane_us // window.slide_us, _as_int64(last))

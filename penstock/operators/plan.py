@@ -13,9 +13,11 @@ from penstock.query.graph import (
     FilterSpec,
     FlatMapSpec,
     Graph,
+    GroupJoinSpec,
     Input,
     IntervalJoinSpec,
     LookupSpec,
+    NestedAggregateSpec,
     Node,
     Port,
     ProcessSpec,
@@ -33,7 +35,14 @@ _STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, Union
 #: Out of these, several events can come that differ in nothing but ``$sub``.
 _MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, CoGroupSpec, UnionSpec)
 #: Their rows are told apart by ``$order`` alone.
-_HASHED_ORDER = (WindowAggregateSpec, WindowTopSpec, WindowJoinSpec, IntervalJoinSpec)
+_HASHED_ORDER = (
+    WindowAggregateSpec,
+    NestedAggregateSpec,
+    WindowTopSpec,
+    WindowJoinSpec,
+    IntervalJoinSpec,
+    GroupJoinSpec,
+)
 _ORDER = frozenset((ORDER, SUB))
 
 
@@ -137,6 +146,10 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
         case WindowAggregateSpec(keys, _, aggregates):
             needed = timed.union(keys, *(a.expr.columns() for _, a in aggregates if a.expr is not None))
             return needed | (_ORDER if any(a.kind.needs_order for _, a in aggregates) else frozenset())
+        case NestedAggregateSpec(keys, _, per, inner, _, where):
+            needed = timed.union(keys, per, *(a.expr.columns() for _, a in inner if a.expr is not None))
+            needed |= where.columns() if where is not None else frozenset()
+            return needed | (_ORDER if any(a.kind.needs_order for _, a in inner) else frozenset())
         case WindowTopSpec(keys, _, _, by, _):
             return timed | _ORDER | (demanded & set(schema.names)) | set(keys) | by.columns()
         case WindowJoinSpec(on, _, columns) | IntervalJoinSpec(on, _, _, columns):
@@ -145,6 +158,16 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             return needed | (_ORDER if ORDER in demanded else frozenset())
         case CoGroupSpec() | ProcessSpec():
             return timed | _ORDER | set(schema.names)
+        case GroupJoinSpec(on, _, pair, where, aggregates, columns):
+            read = frozenset() if where is None else where.columns()
+            read = read.union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))
+            needed = timed | {one[index] for one in on}
+            needed |= {theirs for name, side, theirs in pair if side == index and name in read}
+            if index == 0:
+                computed = frozenset().union(*(expr.columns() for name, expr in columns if name in demanded))
+                return needed | _ORDER | (computed & set(schema.names))
+            ordered = any(a.kind.needs_order for _, a in aggregates)
+            return needed | (_ORDER if ordered else frozenset())
         case DeduplicateSpec(keys, _):
             return timed | _ORDER | (demanded - system) | set(keys)
         case SinkSpec():

@@ -6,7 +6,9 @@ from __future__ import annotations
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    GroupJoinSpec,
     IntervalJoinSpec,
+    NestedAggregateSpec,
     ProcessSpec,
     Spec,
     WindowAggregateSpec,
@@ -17,10 +19,12 @@ from penstock.query.windows import Sliding
 
 ROUTED = (
     WindowAggregateSpec,
+    NestedAggregateSpec,
     WindowTopSpec,
     WindowJoinSpec,
     IntervalJoinSpec,
     CoGroupSpec,
+    GroupJoinSpec,
     DeduplicateSpec,
     ProcessSpec,
 )
@@ -36,15 +40,17 @@ def is_mergeable(spec: Spec) -> bool:
     and not the events."""
     if isinstance(spec, WindowAggregateSpec):
         return isinstance(spec.window, Sliding)  # sessions grow together: their parts depend on each other
-    return isinstance(spec, WindowTopSpec)
+    return isinstance(spec, WindowTopSpec | NestedAggregateSpec)
 
 
 def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
     """The key columns of a routed operator in its input ``index``; none means that all events belong
     together."""
     match spec:
-        case WindowAggregateSpec(keys) | WindowTopSpec(keys) | DeduplicateSpec(keys) | ProcessSpec(keys):
+        case WindowAggregateSpec(keys) | NestedAggregateSpec(keys) | WindowTopSpec(keys):
             return keys
-        case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on):
+        case DeduplicateSpec(keys) | ProcessSpec(keys):
+            return keys
+        case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on) | GroupJoinSpec(on):
             return tuple(pair[index] for pair in on)
     raise TypeError(f"not a routed step: {spec!r}")

@@ -6,21 +6,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from penstock.kernels.cache import Kernel
 from penstock.memory.layout import Columns
-from penstock.operators.accumulators import Accumulators
-from penstock.operators.aggregation import Aggregation, WindowMerge, fill_in, with_lookup
+from penstock.operators.accumulators import Accumulators, Finished
+from penstock.operators.aggregation import Aggregation, WindowMerge
 from penstock.operators.aggregation_state import AggregationState
 from penstock.operators.base import Build, Operator
 from penstock.operators.group_merge import GroupMerge
+from penstock.operators.pane_kernel import update_kernel
 from penstock.operators.panes import Panes
 from penstock.operators.window_rows import WindowRows
+from penstock.query.expr import Expr
 from penstock.query.graph import Port, WindowAggregateSpec
 from penstock.query.windows import Sliding
-from penstock.state.table import TABLE_TYPE
+from penstock.state.keys import Words
 from penstock.state.tables import StateRows
 
 
@@ -29,7 +29,10 @@ class WindowAggregate(Operator):
 
     mergeable = True
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: Build, where: Expr | None = None, *, many_groups: bool = False) -> None:
+        """``where``: takes no other events in than those for which it is true. ``many_groups``: there will be
+        so many that their table fits into no cache.
+        """
         super().__init__(build)
         spec = build.node.spec
         assert isinstance(spec, WindowAggregateSpec)
@@ -39,7 +42,7 @@ class WindowAggregate(Operator):
         self._panes = Panes(spec.window, width)
         self._pane_us = spec.window.pane_us
         self._aggregation.accumulators.resize(self._panes.table.capacity)
-        self._kernel = _compile(self._aggregation)
+        self._kernel = update_kernel(self._aggregation, where, many_groups=many_groups)
         self._parameters = self._aggregation.builder.parameters
         output = self.layouts.get(Port.MAIN)
         self._rows = None if output is None else WindowRows(output, self._aggregation.keys, self.strings)
@@ -86,25 +89,32 @@ class WindowAggregate(Operator):
     def _emit_windows(self, entries: NDArray[np.int64], windows: NDArray[np.int64]) -> None:
         """Emits whole windows; entry ``entries[i]`` is a part of window number ``windows[i]``."""
         assert self._rows is not None
+        windows, keys, results = self._finished(entries, windows)
+        starts = self._panes.starts(windows)
+        ends = starts + self._panes.window.size_us
+        hashes, order = self._rows.order(keys, ends)
+        ordered = {
+            name: (data[order], None if nulls is None else nulls[order])
+            for name, (data, nulls) in results.items()
+        }
+        rows = self._rows.columns(keys[order], starts[order], ends[order], hashes[order], ordered)
+        self.emit(rows, len(windows))
+
+    def _finished(
+        self, entries: NDArray[np.int64], windows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Words, dict[str, Finished]]:
+        """The groups of whole windows: the number of each one's window, its key words and its results."""
         table, aggregation = self._panes.table, self._aggregation
         if self._merge is None:  # a pane is a window
             parts: NDArray[Any] = np.arange(len(entries))
-            keys, groups = table.words[entries, 1:], entries
+            keys, groups = table.words.take(entries, axis=0)[:, 1:], entries
             merged: Accumulators = aggregation.accumulators
         else:
             parts, words, merged = self._merge(entries, windows, table.words, aggregation.accumulators.arrays)
             windows, keys, groups = words[:, 0], words[:, 1:], np.arange(len(words))
-        starts = self._panes.starts(windows)
-        ends = starts + self._panes.window.size_us
-        hashes, order = self._rows.order(keys, ends)
-        finished = merged.finish(groups[order])
-        collected = []
-        for part in aggregation.collected:
-            data, nulls = part.finish(entries, parts, len(groups))
-            collected.append((data[order], None if nulls is None else nulls[order]))
-        results = aggregation.results(finished, collected)
-        rows = self._rows.columns(keys[order], starts[order], ends[order], hashes[order], results)
-        self.emit(rows, len(groups))
+        finished = merged.finish(groups)
+        collected = [part.finish(entries, parts, len(groups)) for part in aggregation.collected]
+        return windows, keys, aggregation.results(finished, collected)
 
     def _state_rows(self) -> list[StateRows]:
         table = self._panes.table
@@ -141,53 +151,3 @@ class WindowAggregate(Operator):
     @property
     def open_windows(self) -> int:
         return self._panes.open_windows
-
-
-# Stops early when the table is full: returns how many events it took. The last event's pane is remembered, so
-# most events need no division; known keys are looked up right here, so they need no call; and a row number
-# without a sign saves the test for a negative one.
-_UPDATE = """
-def update_panes(
-    inp, start, stop, state, collected, filled, table, lowest, pane_us, ints, floats, tables
-):
-    slots, keys, live, free, counts = table
-    @preamble
-    shift, mask = uint64(counts[3]), uint64(len(slots) - 1)
-    pane, pane_low, pane_high, pane_hash = int64(0), int64(1), int64(0), int64(0)
-    for k in range(uint64(start), uint64(stop)):
-        @head
-        if time < pane_low or time >= pane_high:
-            pane = floor_div(time, pane_us)
-            pane_low = pane * pane_us
-            pane_high = pane_low + pane_us
-            pane_hash = hash_word(int64(0), pane)
-        hashed = HASHED
-        slot = first_slot(shift, hashed)
-        entry = int64(slots[slot])
-        while entry >= 0 and (DIFFERS):
-            slot = (slot + uint64(1)) & mask
-            entry = int64(slots[slot])
-        if entry < 0:
-            entry = insert(table, (pane, WORDS), hashed)
-            if entry == FULL:
-                return int64(k) - start
-            lowest[0] = min(lowest[0], pane)
-            @start
-        at = uint64(entry)
-        @update
-    return stop - start
-"""
-
-
-def _compile(aggregation: Aggregation) -> Kernel:
-    head, words = aggregation.head()
-    update = aggregation.update("at")
-    source = fill_in(
-        with_lookup(_UPDATE, words),
-        head=head,
-        update=update,
-        start=aggregation.accumulators.start("acc", "entry"),
-        preamble=aggregation.preamble(),
-    )
-    parameters = (TABLE_TYPE, types.Array(types.int64, 1, "C"), types.int64)
-    return aggregation.compile("update_panes", source, parameters)

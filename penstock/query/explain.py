@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from penstock.query.aggregates import Aggregate
 from penstock.query.durations import duration_text
-from penstock.query.expr import Column
+from penstock.query.expr import Column, Expr
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -14,9 +15,11 @@ from penstock.query.graph import (
     FilterSpec,
     FlatMapSpec,
     Graph,
+    GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
     NamedExprs,
+    NestedAggregateSpec,
     Node,
     Port,
     ProcessSpec,
@@ -111,8 +114,11 @@ def _details(spec: Spec) -> str:
         case LookupSpec(table, on, _, left):
             return f"in {table.num_rows} rows on {_pairs(on)}" + (", left" if left else "")
         case WindowAggregateSpec(keys, window, aggregates):
-            computed = ", ".join(f"{name} = {aggregate!r}" for name, aggregate in aggregates)
-            return f"{_by(keys)}{window}: {computed}"
+            return f"{_by(keys)}{window}: {_aggregates(aggregates)}"
+        case NestedAggregateSpec(keys, window, per, inner, aggregates, where, having, keep):
+            nested = f"per {', '.join(per)}" + (f" {_aggregates(inner)}" if inner else "")
+            nested += _where(where) + _where(having, "having")
+            return f"{_by(keys)}{window}: {_aggregates(aggregates)} of ({nested}){_where(keep, 'having')}"
         case WindowTopSpec(keys, window, k, by, descending):
             return f"{k}, {_by(keys)}{window}: {'largest' if descending else 'smallest'} {by!r}"
         case WindowJoinSpec(on, window, _):
@@ -121,6 +127,10 @@ def _details(spec: Spec) -> str:
             return f"on {_pairs(on)}, from {duration_text(lower_us)} to {duration_text(upper_us)}"
         case CoGroupSpec(on, window, function):
             return f"on {_pairs(on)}, {window}: {function_name(function)}"
+        case GroupJoinSpec(on, window, _, where, aggregates, columns):
+            return (
+                f"on {_pairs(on)}, {window}{_where(where)}: {_aggregates(aggregates)} → {_columns(columns)}"
+            )
         case DeduplicateSpec(keys, within_us):
             return _by(keys) + ("for ever" if within_us is None else f"within {duration_text(within_us)}")
         case ProcessSpec(keys, function, _):
@@ -162,6 +172,14 @@ def _columns(columns: NamedExprs) -> str:
     for name, expr in columns:
         told.append(name if isinstance(expr, Column) and expr.name == name else f"{name} = {expr!r}")
     return ", ".join(told)
+
+
+def _aggregates(aggregates: tuple[tuple[str, Aggregate], ...]) -> str:
+    return ", ".join(f"{name} = {aggregate!r}" for name, aggregate in aggregates)
+
+
+def _where(condition: Expr | None, word: str = "where") -> str:
+    return "" if condition is None else f" {word} {condition!r}"
 
 
 def _pairs(on: tuple[tuple[str, str], ...]) -> str:

@@ -110,6 +110,25 @@ class WindowAggregateSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class NestedAggregateSpec:
+    """Aggregates of aggregates: per key and window, first one row per ``per``, then one of those rows.
+
+    Of the events for which ``where`` is true, ``inner`` are the aggregates per (keys, per) and window;
+    ``aggregates`` are those over the inner rows for which ``having`` is true, if there are any. A row of
+    results for which ``keep`` is not true is left out.
+    """
+
+    keys: tuple[str, ...]
+    window: Sliding
+    per: tuple[str, ...]
+    inner: tuple[tuple[str, Aggregate], ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    where: Expr | None
+    having: Expr | None
+    keep: Expr | None
+
+
+@dataclass(frozen=True, eq=False)
 class WindowTopSpec:
     """The k events with the largest (or smallest) ``by`` per key and window, with their ``rank`` from 1.
 
@@ -156,6 +175,23 @@ class CoGroupSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupJoinSpec:
+    """Every event of the left stream once per window, with aggregates over the events that match it.
+
+    Those are the right stream's events in the same window with equal keys for which ``where`` is true of the
+    pair. ``pair`` names the columns of a pair, which ``where`` and the aggregates read; ``columns`` are
+    computed from the window's bounds, the left columns and the aggregates.
+    """
+
+    on: tuple[tuple[str, str], ...]
+    window: Sliding
+    pair: tuple[tuple[str, int, str], ...]  # (name in the pair, input 0 or 1, its name there)
+    where: Expr | None
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    columns: NamedExprs
+
+
+@dataclass(frozen=True, eq=False)
 class DeduplicateSpec:
     """The first event per key by (event time, source, offset); with ``within_us``, again after that long."""
 
@@ -187,10 +223,12 @@ Spec = (
     | UnionSpec
     | LookupSpec
     | WindowAggregateSpec
+    | NestedAggregateSpec
     | WindowTopSpec
     | WindowJoinSpec
     | IntervalJoinSpec
     | CoGroupSpec
+    | GroupJoinSpec
     | DeduplicateSpec
     | ProcessSpec
     | SinkSpec
@@ -207,10 +245,12 @@ KINDS: dict[type, str] = {
     UnionSpec: "union",
     LookupSpec: "lookup",
     WindowAggregateSpec: "window",
+    NestedAggregateSpec: "nested",
     WindowTopSpec: "top",
     WindowJoinSpec: "join",
     IntervalJoinSpec: "interval_join",
     CoGroupSpec: "cogroup",
+    GroupJoinSpec: "group_join",
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
     SinkSpec: "sink",

@@ -23,9 +23,9 @@ def window_joined(left: Schema, right: Schema, on: On, window: Window) -> tuple[
     """A window join and what its pairs look like."""
     pairs = joined_keys(on, left, right)
     aligned = check_aligned(window, "a join")
-    columns = _joined_columns(pairs, left, right, WINDOW_NAMES)
+    columns = joined_columns(pairs, left, right, WINDOW_NAMES)
     return WindowJoinSpec(pairs, aligned, columns), Schema(
-        [*WINDOW_FIELDS, *_joined_fields(columns, left, right)]
+        [*WINDOW_FIELDS, *joined_fields(columns, left, right)]
     )
 
 
@@ -41,8 +41,8 @@ def interval_joined(
             detail=f"got lower '{duration_text(lower_us)}', upper '{duration_text(upper_us)}'",
             hint="write e.g. lower='-5s', upper='10s'",
         )
-    columns = _joined_columns(pairs, left, right)
-    return IntervalJoinSpec(pairs, lower_us, upper_us, columns), Schema(_joined_fields(columns, left, right))
+    columns = joined_columns(pairs, left, right)
+    return IntervalJoinSpec(pairs, lower_us, upper_us, columns), Schema(joined_fields(columns, left, right))
 
 
 def union_schema(schemas: Sequence[Schema]) -> Schema:
@@ -98,7 +98,7 @@ def joined_keys(on: On, left: Schema, right: Schema) -> KeyPairs:
     return pairs
 
 
-def _joined_columns(pairs: KeyPairs, left: Schema, right: Schema, taken: Sequence[str] = ()) -> JoinColumns:
+def joined_columns(pairs: KeyPairs, left: Schema, right: Schema, taken: Sequence[str] = ()) -> JoinColumns:
     """All of the left, then all of the right but its keys; a right name that is taken gets ``_right``."""
     columns: list[tuple[str, int, str]] = []
     for name in left.names:
@@ -124,7 +124,7 @@ def _joined_columns(pairs: KeyPairs, left: Schema, right: Schema, taken: Sequenc
     return tuple(columns)
 
 
-def _joined_fields(columns: JoinColumns, left: Schema, right: Schema) -> list[Field]:
+def joined_fields(columns: JoinColumns, left: Schema, right: Schema) -> list[Field]:
     """The fields of the pairs."""
     fields = []
     for name, side, theirs in columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.errors import QueryError, Writing
@@ -16,6 +16,9 @@ from penstock.query.step import Feed, Step, check_columns, check_timed
 from penstock.query.stream import Output, Stream
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import Window
+
+if TYPE_CHECKING:
+    from penstock.query.nested import GroupedWindow
 
 
 class KeyedStream(Stream):
@@ -107,29 +110,34 @@ class WindowedStream:
                 raise QueryError(
                     "agg needs an aggregate", hint="write e.g. agg(n=count(), speed=avg('speed'))"
                 )
+            check_keys(self._keys)
             fields = [*(schema[key] for key in self._keys), *WINDOW_FIELDS]
-            for key in self._keys:
-                if key in WINDOW_NAMES:
-                    raise QueryError(
-                        f"key '{key}' is taken by the window",
-                        hint=f"rename it first: .rename({key}='{key}_before')",
-                    )
-            for column, aggregate in computed.items():
-                if not isinstance(aggregate, Aggregate):
-                    raise QueryError(
-                        "not an aggregate",
-                        detail=f"got {aggregate!r} for '{column}'",
-                        hint="write e.g. avg('speed')",
-                    )
-                if column in self._keys or column in WINDOW_NAMES:
-                    taken = "a key" if column in self._keys else "the window"
-                    raise QueryError(
-                        f"column '{column}' is taken by {taken}", hint="name the aggregate otherwise"
-                    )
-                typed = aggregate.result_type(schema)
-                fields.append(Field(column, typed.dtype, typed.nullable))
+            fields += aggregated_fields(computed, schema, self._keys)
             spec = WindowAggregateSpec(self._keys, self._window, tuple(computed.items()))
             return Stream(Feed(self._stream._step(writing, name, spec, Schema(fields), None)))
+
+    def per(
+        self,
+        *columns: str,
+        where: Expr | bool | None = None,
+        having: Expr | bool | None = None,
+        aggregates: Mapping[str, Aggregate] | None = None,
+        **more: Aggregate,
+    ) -> GroupedWindow:
+        """One row per value of these columns inside of each key and window; ``agg`` then aggregates the rows.
+
+        ``where`` chooses the events, ``having`` the rows. The mean speed of cars, not of their reports:
+
+        >>> one_per_car = cars.key_by("lane").window(tumbling("1m")).per("id", speed=avg("speed"))
+        >>> one_per_car.agg(speed=avg("speed"), cars=count()).schema.names
+        ('lane', 'window_start', 'window_end', 'speed', 'cars')
+        """
+        from penstock.query.nested import GroupedWindow
+
+        with Writing("per"):
+            window = check_aligned(self._window, "per")
+            named = {**(aggregates or {}), **more}
+            return GroupedWindow(self._stream, self._keys, window, columns, named, where, having)
 
     def top(self, k: int, by: str | Expr, descending: bool = True, *, name: str | None = None) -> Stream:
         """The ``k`` events with the largest ``by`` (smallest, if not ``descending``), per key and window.
@@ -167,6 +175,36 @@ class WindowedStream:
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
         return f"<WindowedStream {self._window}{by}>"
+
+
+def check_keys(keys: tuple[str, ...]) -> None:
+    """Refuses keys that the bounds of a window would hide."""
+    for key in keys:
+        if key in WINDOW_NAMES:
+            raise QueryError(
+                f"key '{key}' is taken by the window",
+                hint=f"rename it first: .rename({key}='{key}_before')",
+            )
+
+
+def aggregated_fields(
+    aggregates: Mapping[str, Aggregate], schema: Schema, keys: tuple[str, ...]
+) -> list[Field]:
+    """The columns of aggregates over events of ``schema``, beside keys and the bounds of windows."""
+    fields = []
+    for column, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(
+                "not an aggregate",
+                detail=f"got {aggregate!r} for '{column}'",
+                hint="write e.g. avg('speed')",
+            )
+        if column in keys or column in WINDOW_NAMES:
+            taken = "a key" if column in keys else "the window"
+            raise QueryError(f"column '{column}' is taken by {taken}", hint="name the aggregate otherwise")
+        typed = aggregate.result_type(schema)
+        fields.append(Field(column, typed.dtype, typed.nullable))
+    return fields
 
 
 def _check_process_function(function: object) -> None:

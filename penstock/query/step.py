@@ -9,7 +9,9 @@ from penstock.query.errors import Origin, QueryError
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    GroupJoinSpec,
     IntervalJoinSpec,
+    NestedAggregateSpec,
     Port,
     ProcessSpec,
     Spec,
@@ -22,10 +24,12 @@ from penstock.query.types import Schema
 #: Operators whose result depends on event time: they leave late events out and offer them on another port.
 TIMED_SPECS = (
     WindowAggregateSpec,
+    NestedAggregateSpec,
     WindowTopSpec,
     WindowJoinSpec,
     IntervalJoinSpec,
     CoGroupSpec,
+    GroupJoinSpec,
     DeduplicateSpec,
     ProcessSpec,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
@@ -285,6 +286,35 @@ class Stream:
             pairs = joined_keys(on, self.schema, other.schema)
             spec = CoGroupSpec(pairs, check_aligned(window, "a co-group"), function)
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None, [other._feed])))
+
+    def group_join(
+        self,
+        other: Stream,
+        on: On,
+        window: Window,
+        aggregates: Mapping[str, Aggregate],
+        *,
+        where: Expr | bool | None = None,
+        select: Sequence[str | Columns] | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """Every event of this stream, once per window, with aggregates over the other's events that match it.
+
+        Those have equal keys and lie in the same window, and ``where`` is true of the pair; a name that both
+        have gets ``_right`` for the other's. Events without a match come too: their counts are 0, their other
+        aggregates null. ``select`` says what to make of window_start, window_end, the columns of this stream
+        and the aggregates, as a selection behind would; by default it is all of them.
+
+        >>> paid = cars.group_join(tolls, {"id": "car"}, tumbling("1m"), {"paid": sum_("paid")})
+        >>> paid.schema.names
+        ('window_start', 'window_end', 'ts', 'id', 'lane', 'speed', 'paid')
+        """
+        from penstock.query.group_joins import group_joined
+
+        with Writing("group_join", name) as writing:
+            self._check_joinable(other)
+            spec, schema = group_joined(self.schema, other.schema, on, window, aggregates, where, select)
+            return Stream(Feed(self._step(writing, name, spec, schema, None, [other._feed])))
 
     # -- keys and windows -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from penstock.query.errors import Origin, QueryError
 from penstock.query.graph import (
     CoGroupSpec,
     Graph,
+    GroupJoinSpec,
     IntervalJoinSpec,
     Node,
     Port,
@@ -43,7 +44,7 @@ def checked_graph(nodes: Iterable[Node]) -> Graph:
     return Graph(tuple(by_id[node_id] for node_id in order))
 
 
-_TWO_INPUTS = (WindowJoinSpec, IntervalJoinSpec, CoGroupSpec)
+_TWO_INPUTS = (WindowJoinSpec, IntervalJoinSpec, CoGroupSpec, GroupJoinSpec)
 
 
 def _check_inputs(node: Node, by_id: dict[str, Node]) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.scheduling.policy import Snapshot, Turn
+from penstock.scheduling.cyclic import Cyclic, places
+from penstock.scheduling.policy import Integers, Plan, Snapshot
+from penstock.scheduling.topology import Topology
 
 
 @dataclass(frozen=True)
-class RoundRobin:
-    """Fair in turns. The state is the operator to begin with."""
+class RoundRobin(Cyclic):
+    """Fair in turns. The order is that of the operators' numbers, sources first."""
 
     name: str = "round_robin"
 
-    def initial_state(self) -> int:
-        return 0
+    def initial_state(self, topology: Topology) -> Integers:
+        return places(tuple(range(len(topology))))
 
-    def plan(self, snapshot: Snapshot, state: int) -> tuple[list[Turn], int]:
-        pending, limit = snapshot.pending, snapshot.turn_limit
-        count = len(pending)
-        order = (*range(state, count), *range(min(state, count)))
-        turns = [Turn(operator, limit) for operator in order if pending[operator]]
-        return turns, (turns[-1].operator + 1) % count if turns else state
+    def plan(self, snapshot: Snapshot, state: Integers) -> tuple[Plan, Integers]:
+        return self.plan_round(snapshot, state), state

@@ -19,6 +19,7 @@ from penstock.operators.base import Build, Operator
 from penstock.operators.catalogue import operator_for
 from penstock.query.graph import Input, Node, Port, SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
+from penstock.scheduling.catalogue import policy_named
 from penstock.spark.exports import PartialCollector, RowShipper, SinkCollector
 from penstock.spark.messages import Message, RowFormat, pack_states, unpack_states
 from penstock.spark.stages import Kind, Stages
@@ -62,7 +63,8 @@ class StageEngine:
         for vertex in vertices:
             for outlet in vertex.outlets:
                 outlet.pool.readers = len(outlet.edges)
-        self.engine = InlineEngine(vertices, settings.turn_limit)
+        policy = policy_named(settings.scheduling, settings.adaptation)
+        self.engine = InlineEngine(vertices, settings.turn_limit, policy)
         self._routes = {
             self._numbers[node.id]: route
             for node in (*stages.collectors(stage), *stages.routed(stage))

@@ -124,7 +124,12 @@ class KeyTable:
 
     def remove(self, entries: NDArray[Any]) -> None:
         """Takes entries in use out; their numbers will be given to new keys."""
-        _remove_entries(self.arrays, np.ascontiguousarray(entries, np.int64))
+        removed = np.ascontiguousarray(entries, np.int64)
+        if 8 * len(removed) >= self._capacity:  # so many that to begin anew costs less than to close the gaps
+            _drop_entries(self.arrays, removed)
+            _rebuild(self.arrays)
+        else:
+            _remove_entries(self.arrays, removed)
 
     def grow(self, capacity: int | None = None) -> None:
         """Makes room for ``capacity`` entries, by default twice as many. Entries keep their numbers."""
@@ -163,7 +168,8 @@ class KeyTable:
 def hash_word(hashed: Word, word: Word) -> Word:
     """One more word into a hash that starts as 0."""
     mixed = (hashed ^ word) * _MULTIPLIER
-    return mixed ^ (mixed >> np.int64(32))
+    # Shifted without a sign: else the upper bits, which choose the slot, would leave half of them unused.
+    return mixed ^ np.int64(np.uint64(mixed) >> np.uint64(32))
 
 
 @njit(forceinline=True)
@@ -280,6 +286,18 @@ def _insert_rows(table: TableArrays, keys: Words, entries: NDArray[np.int64], do
 def _remove_entries(table: TableArrays, entries: NDArray[np.int64]) -> None:
     for entry in entries:
         remove(table, entry)
+
+
+@njit(nogil=True, cache=True)
+def _drop_entries(table: TableArrays, entries: NDArray[np.int64]) -> None:
+    """Takes entries out but for their slots. Those that come first will be used again first."""
+    _, _, live, free, counts = table
+    for place in range(len(entries) - 1, -1, -1):
+        entry = entries[place]
+        live[entry] = False
+        free[counts[_FREE]] = entry
+        counts[_FREE] += 1
+    counts[_LIVE] -= len(entries)
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,7 @@
 """The rule above all others: a query's result depends on its input only.
 
-Random graphs and a catalogue with every operator run on the node engine with random policies, workers,
-block sizes and cuts, and must give the rows of the reference interpreter.
+Random graphs and a catalogue with every operator run on the node engine with random policies, consumption,
+threads, memory, workers, block sizes and cuts, and must give the rows of the reference interpreter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ TOLERANCE = 1e-9  # for floats; everything else is equal or wrong
 nodes = st.builds(
     ps.Node,
     workers=st.integers(1, 3),
-    policy=st.sampled_from(sorted(POLICIES)),
+    scheduling=st.sampled_from(sorted(POLICIES)),
+    consumption=st.sampled_from(["all", "all", "half", 1, 7, 1_000]),
+    threads=st.sampled_from(["pool", "pool", "pool", "per_operator"]),
+    memory=st.sampled_from(["blocks", "blocks", "queues"]),
     block_events=st.one_of(st.integers(2, 64), st.just(1024)),
     chunk_blocks=st.integers(1, 4),
     max_chunks=st.integers(2, 4),

@@ -169,7 +169,7 @@ def test_an_unknown_policy_is_refused_before_anything_starts() -> None:
     app = ps.App("a")
     app.sink("out", app.source("numbers", numbers(), event_time="ts"), ps.sinks.Discard())
     with pytest.raises(PenstockError, match="unknown policy: 'fastest'"):
-        Execution(app.graph(), Node(policy="fastest"))
+        Execution(app.graph(), Node(scheduling="fastest"))
 
 
 def test_partitions_of_a_source_are_read_side_by_side_and_count_as_one_operator() -> None:

@@ -9,18 +9,23 @@ from typing import Any
 from penstock.memory.layout import ORDER, SUB, TIME
 from penstock.operators.cogroup import CoGroup
 from penstock.operators.deduplicate import Deduplicate
+from penstock.operators.group_join import GroupJoin
 from penstock.operators.interval_join import IntervalJoin
+from penstock.operators.nested_aggregate import NestedAggregate
 from penstock.operators.process import Process
 from penstock.operators.session_aggregate import SessionAggregate
 from penstock.operators.window_aggregate import WindowAggregate
 from penstock.operators.window_join import WindowJoin
 from penstock.operators.window_top import WindowTop
+from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
 from penstock.query.expr import col
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    GroupJoinSpec,
     IntervalJoinSpec,
+    NestedAggregateSpec,
     ProcessSpec,
     WindowAggregateSpec,
     WindowJoinSpec,
@@ -69,6 +74,39 @@ def cogrouping(window: Sliding) -> Step:
     return lambda **options: Harness(CoGroup, spec, [INPUT, INPUT], output, **options)
 
 
+def nesting(window: Sliding, keys: Sequence[str], per: Sequence[str]) -> Step:
+    inner = {"n": count(), "mean": avg("share"), "values": count_distinct("speed")}
+    outer = {"rows": count(), "most": max_("n"), "mean": avg("mean"), "values": sum_("values")}
+    spec = NestedAggregateSpec(
+        tuple(keys),
+        window,
+        tuple(per),
+        tuple(inner.items()),
+        tuple(outer.items()),
+        col("lane") != 3,
+        col("n") < 9,
+        None,
+    )
+    made = {"rows": "int64", "most": "int64", "mean": "float64", "values": "int64"}
+    types = {**{key: TYPES[key] for key in keys}, "window_end": "timestamp", **made}
+    output = layout(types, TIME, [TIME, ORDER])
+    return lambda **options: Harness(NestedAggregate, spec, [INPUT], output, **options)
+
+
+def group_joining(window: Sliding) -> Step:
+    pair = (("lane", 0, "lane"), ("speed", 0, "speed"), ("lane_right", 1, "lane"), ("other", 1, "speed"))
+    aggregates = {"n": count(), "total": sum_("other"), "latest": last("lane_right")}
+    columns = {name: col(name) for name in ("window_end", "town", "lane", "n", "total", "latest")}
+    where = col("lane_right") >= col("lane")
+    spec = GroupJoinSpec(
+        (("town", "town"),), window, pair, where, tuple(aggregates.items()), tuple(columns.items())
+    )
+    types = {"window_end": "timestamp", "town": "string?", "lane": "int32"}
+    types |= {"n": "int64", "total": "float64?", "latest": "int32?"}
+    output = layout(types, TIME, [TIME, ORDER])
+    return lambda **options: Harness(GroupJoin, spec, [INPUT, INPUT], output, **options)
+
+
 def deduplicating(within: int | None) -> Step:
     spec = DeduplicateSpec(("town", "speed"), within)
     return lambda **options: Harness(Deduplicate, spec, [INPUT], layout(TYPES, "ts", [ORDER, SUB]), **options)
@@ -109,6 +147,9 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "sliding with gaps": (aggregating(Sliding(5, 20), ["share", "seen"]), ("share", "seen"), 1),
     "without key": (aggregating(Sliding(10, 4), []), (), 1),
     "session": (aggregating(Session(9), ["town"]), ("town",), 1),
+    "nested": (nesting(Sliding(20, 20), ["town"], ["lane"]), ("town",), 1),
+    "sliding nested": (nesting(Sliding(20, 5), ["speed", "seen"], ["town", "lane"]), ("speed", "seen"), 1),
+    "nested without key": (nesting(Sliding(10, 10), [], ["town"]), (), 1),
     "top": (top(2, Sliding(20, 20), ["town"]), ("town",), 1),
     "sliding top": (top(3, Sliding(30, 10), ["lane"]), ("lane",), 1),
     "large top": (top(100, Sliding(30, 10), []), (), 1),
@@ -117,6 +158,8 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "interval join": (joining(IntervalJoinSpec, -7, 12, keys=["town", "share"]), ("town", "share"), 2),
     "co-group": (cogrouping(Sliding(20, 20)), ("town", "lane"), 2),
     "sliding co-group": (cogrouping(Sliding(15, 5)), ("town", "lane"), 2),
+    "group join": (group_joining(Sliding(20, 20)), ("town",), 2),
+    "sliding group join": (group_joining(Sliding(15, 5)), ("town",), 2),
     "deduplicate": (deduplicating(None), ("town", "speed"), 1),
     "deduplicate within": (deduplicating(25), ("town", "speed"), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),

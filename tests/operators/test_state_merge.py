@@ -18,7 +18,7 @@ from penstock.query.windows import Sliding
 from penstock.state.errors import StateError
 from penstock.state.tables import StateTables, merge
 from tests.harness import Harness, Row
-from tests.operators.state_steps import STEPS, Step, aggregating, counted, top
+from tests.operators.state_steps import STEPS, Step, aggregating, counted, nesting, top
 from tests.window_cases import EVENT, EVERYTHING
 
 MERGEABLE: dict[str, Step] = {
@@ -27,6 +27,9 @@ MERGEABLE: dict[str, Step] = {
     "sliding with gaps": aggregating(Sliding(5, 20), ["share", "seen"]),
     "whole numbers": aggregating(Sliding(30, 10), ["lane"]),
     "without key": aggregating(Sliding(10, 4), []),
+    "nested": nesting(Sliding(20, 20), ["town"], ["lane"]),
+    "sliding nested": nesting(Sliding(20, 5), ["speed", "seen"], ["town", "lane"]),
+    "nested without key": nesting(Sliding(10, 10), [], ["town"]),
     "top": top(2, Sliding(20, 20), ["town"]),
     "sliding top": top(3, Sliding(30, 10), ["lane", "speed"]),
     "large top": top(100, Sliding(30, 10), []),

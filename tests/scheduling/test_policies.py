@@ -1,7 +1,8 @@
-"""Policies are pure: a snapshot in, turns out."""
+"""What holds for every policy: a pure function that gives turns to those with work and to nobody else."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,41 +10,76 @@ from hypothesis import strategies as st
 from penstock.query.errors import PenstockError
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.congestion import Congestion
-from penstock.scheduling.policy import Snapshot, Turn
-from penstock.scheduling.round_robin import RoundRobin
+from penstock.scheduling.state_based import StateBased
+from penstock.scheduling.thresholds import Adaptation
+from tests.scheduling.snapshots import MS, chain, order, snapshot
 
-
-def snapshot(*pending: int) -> Snapshot:
-    return Snapshot(now_ns=0, pending=pending, turn_limit=100)
-
-
-def test_round_robin_goes_on_after_the_last_operator() -> None:
-    policy = RoundRobin()
-    turns, state = policy.plan(snapshot(5, 0, 7, 1), policy.initial_state())
-    assert turns == [Turn(0, 100), Turn(2, 100), Turn(3, 100)]
-    turns, state = policy.plan(snapshot(5, 9, 0, 0), 1)
-    assert turns == [Turn(1, 100), Turn(0, 100)]
-    assert state == 1
-
-
-def test_round_robin_keeps_its_place_when_nothing_waits() -> None:
-    assert RoundRobin().plan(snapshot(0, 0), 1) == ([], 1)
+names = st.sampled_from(sorted(POLICIES))
+queues = st.lists(st.integers(0, 20), min_size=1, max_size=30)
 
 
 def test_congestion_takes_the_longest_queue_first_and_of_equal_ones_the_one_downstream() -> None:
-    turns, _ = Congestion().plan(snapshot(3, 9, 0, 3), None)
-    assert [turn.operator for turn in turns] == [1, 3, 0]
+    policy = Congestion()
+    plan, state = policy.plan(snapshot([3, 9, 0, 3]), None)
+    assert order(plan) == [1, 3, 0]
+    assert policy.refresh(2, 50, plan, state) > plan.priority[1]  # its queue has become the longest
+    assert policy.refresh(2, 0, plan, state) == 0.0
 
 
-@given(st.sampled_from(sorted(POLICIES)), st.lists(st.integers(0, 20), min_size=1, max_size=30))
-def test_every_operator_with_work_gets_exactly_one_turn_and_no_other_does(
+@given(names, queues)
+def test_everyone_with_work_is_eligible_in_the_end_and_nobody_else_ever(
     name: str, pending: list[int]
 ) -> None:
     policy = policy_named(name)
-    turns, _ = policy.plan(snapshot(*pending), policy.initial_state())
-    assert sorted(turn.operator for turn in turns) == [i for i, count in enumerate(pending) if count]
+    one = snapshot(pending, now_ns=10_000 * MS)  # idle for longer than any threshold
+    plan, _ = policy.plan(one, policy.initial_state(one.topology))
+    assert sorted(order(plan)) == [i for i, count in enumerate(pending) if count]
+    assert (plan.limit >= 1).all()
+    assert (plan.limit <= one.turn_limit).all()
+    assert (plan.potential[one.pending > 0] > 0).all()
+
+
+@given(names, queues, st.integers(0, 40))
+def test_a_policy_is_a_function_of_its_arguments(name: str, pending: list[int], now_ms: int) -> None:
+    policy = policy_named(name)
+    one = snapshot(pending, now_ns=now_ms * MS, last_turn_ns=list(range(len(pending))))
+    state = policy.initial_state(one.topology)
+    before = one.pending.copy()
+    first, second = policy.plan(one, state)[0], policy.plan(one, state)[0]
+    assert np.array_equal(first.priority, second.priority)
+    assert np.array_equal(first.limit, second.limit)
+    assert np.array_equal(one.pending, before)
+
+
+@given(names, queues)
+def test_an_operator_without_work_sinks_to_zero(name: str, pending: list[int]) -> None:
+    policy = policy_named(name)
+    one = snapshot(pending, now_ns=MS)
+    plan, state = policy.plan(one, policy.initial_state(one.topology))
+    for operator in range(len(pending)):
+        assert policy.refresh(operator, 0, plan, state, current=1.0, idle_ns=10_000 * MS) == 0.0
+        assert policy.refresh(operator, 10_000, plan, state, idle_ns=10_000 * MS) > 0.0
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_graph_of_one_operator_works(name: str) -> None:
+    policy = policy_named(name)
+    plan, state = policy.plan(snapshot([4], chain(1), now_ns=MS * 2), policy.initial_state(chain(1)))
+    assert order(plan) == [0]
+    assert policy.turn_limit(0, MS * 2, plan, state) >= 1
 
 
 def test_an_unknown_policy_names_those_there_are() -> None:
-    with pytest.raises(PenstockError, match="unknown policy: 'best'; policies are congestion, round_robin"):
+    known = (
+        "congestion, first_come, highest_rate, min_cost, min_latency, min_memory, random, round_robin, state"
+    )
+    with pytest.raises(PenstockError, match=f"unknown policy: 'best'; policies are {known}"):
         policy_named("best")
+
+
+def test_a_policy_that_is_given_stays_and_thresholds_go_to_the_one_that_has_them() -> None:
+    own = Congestion()
+    assert policy_named(own) is own
+    adaptation = Adaptation.for_block(768, 10**6)
+    assert policy_named("state", adaptation) == StateBased(adaptation)
+    assert policy_named("congestion", adaptation) == Congestion()

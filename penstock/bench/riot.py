@@ -1,0 +1,213 @@
+"""RIoTBench, as EdgeWise was measured: a scheduler with two workers against one thread per operator."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import threadpoolctl  # type: ignore[import-untyped]
+
+from penstock.bench.rates import Lengths, highest_rate, interval
+from penstock.bench.report import Options, Report, median, progress
+from penstock.bench.riot_operators import OperatorFigures, operator_figures
+from penstock.bench.riot_plots import draw_consumption, draw_curves, draw_queues, draw_variation
+from penstock.bench.riot_runs import (
+    BLOCK,
+    SETTINGS,
+    SYSTEMS,
+    WORKERS,
+    Point,
+    Topology,
+    median_point,
+    plain,
+)
+from penstock.workloads.riot import INSTANCES, TOPOLOGIES
+
+P99_MS = 100.0
+#: Rates of a curve, as shares of what the faster system processes when all messages are there at once.
+SHARES = (0.15, 0.4, 0.6, 0.8, 0.95)
+#: Those at which queues are looked into, as in figures 9 and 10.
+LEVELS = {"low": 0.15, "medium": 0.6, "high": 0.8}
+#: What a turn takes of its queue (figure 11). All of it is the default, and so on the curve of STATS.
+CONSUMPTIONS: dict[str, str | int] = {"half": "half", **{f"at most {n}": n for n in (10, 50, 250)}}
+_SWEPT = (0.4, 0.6, 0.8)
+#: Messages of the run that finds out what is possible; the first of them only warm up.
+_MESSAGES = {"pred": 8_000, "stats": 1_500, "etl": 4_000, "train": 80}
+
+Curves = dict[str, dict[str, list[Point]]]  # by topology and system
+Queues = dict[str, dict[str, dict[str, OperatorFigures]]]  # by system, level and operator
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how often: the paper measures one minute, five times."""
+
+    curve: Lengths
+    curve_rounds: int
+    search: Lengths
+    search_rounds: int
+    growth: float  # between two rates of a search
+    steps: int  # of bisection between them
+
+
+DEFAULT = Plan(Lengths(0.4, 1.2), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=3)
+FULL = Plan(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5)
+
+
+def run(options: Options) -> Report:
+    """All curves, the queues of PRED, the consumption sweep and the highest rates of STATS."""
+    plan = FULL if options.full else DEFAULT
+    with tempfile.TemporaryDirectory(prefix="penstock-riot-") as name, _one_library_thread():
+        topologies = {topology: Topology(topology, Path(name)) for topology in TOPOLOGIES}
+        limits = {topology: _limits(topologies[topology]) for topology in TOPOLOGIES}
+        curves: Curves = {}
+        queues: Queues = {}
+        for topology in TOPOLOGIES:
+            most = max(limits[topology].values())
+            curves[topology], found = measure_curves(topologies[topology], most, plan)
+            queues = found if topology == "pred" else queues
+        most = max(limits["stats"].values())
+        consumption = measure_consumption(topologies["stats"], most, plan)
+        rates = search_rates(topologies["stats"], 0.6 * most, plan)
+    consumption = {"all": curves["stats"]["congestion"], **consumption}
+    ratios = rounds_ratios(rates)
+    _, low, high = interval(ratios)
+    out = options.out
+    return Report(
+        name="riot",
+        settings={
+            "workers": WORKERS,
+            "block_events": BLOCK,
+            "instances": INSTANCES,
+            "sensors": SETTINGS.sensors,
+            "publish": "rows encoded as JSON, no broker",
+            "plan": asdict(plan),
+        },
+        figures={
+            "stats_ratio_low": low,
+            "stats_ratio_high": high,
+            "stats_ratio_rounds": ratios,
+            "stats_rate_under_100ms": rates,
+            "messages_per_s_at_once": limits,
+            "curves": {topology: _plain_curves(systems) for topology, systems in curves.items()},
+            "consumption": _plain_curves(consumption),
+            "pred_operators": {
+                system: {level: {op: asdict(of) for op, of in ops.items()} for level, ops in levels.items()}
+                for system, levels in queues.items()
+            },
+        },
+        ratios={"stats_rate_under_100ms_congestion_vs_threads": median(ratios)},
+        plots=(
+            draw_curves(curves, out / "riot-curves.png"),
+            draw_consumption(
+                {**consumption, "a thread per operator": curves["stats"]["threads"]},
+                out / "riot-consumption.png",
+            ),
+            draw_variation(curves, out / "riot-utilisation.png"),
+            draw_queues(queues, out / "riot-queues.png"),
+        ),
+    )
+
+
+def measure_curves(topology: Topology, most: float, plan: Plan) -> tuple[dict[str, list[Point]], Queues]:
+    """Both systems at the same rates, in turn; and their operators at three rates, of the last round."""
+    points: dict[str, dict[float, list[Point]]] = {system: {} for system in SYSTEMS}
+    queues: Queues = {system: {} for system in SYSTEMS}
+    levels = {share: level for level, share in LEVELS.items()}
+    for number in range(plan.curve_rounds):
+        for share in SHARES:
+            for system in in_turn(tuple(SYSTEMS), number):
+                paced, point = topology.run_counted(SYSTEMS[system], share * most, plan.curve)
+                points[system].setdefault(share, []).append(point)
+                if share in levels:
+                    queues[system][levels[share]] = operator_figures(paced.metrics)
+                progress(
+                    f"riot: {topology.name}, {system} at {point.rate:,.0f}/s: "
+                    f"median {point.p50_ms:.1f} ms, p99 {point.p99_ms:.1f} ms"
+                )
+    curves = {
+        system: [median_point(found) for found in by_share.values()] for system, by_share in points.items()
+    }
+    return curves, queues
+
+
+def measure_consumption(topology: Topology, most: float, plan: Plan) -> dict[str, list[Point]]:
+    """Congestion-aware scheduling with other rules for how much a turn takes."""
+    points: dict[str, dict[float, list[Point]]] = {rule: {} for rule in CONSUMPTIONS}
+    for _ in range(plan.curve_rounds):
+        for share in _SWEPT:
+            for rule, consumption in CONSUMPTIONS.items():
+                node = replace(SYSTEMS["congestion"], consumption=consumption)
+                _, point = topology.run_counted(node, share * most, plan.curve)
+                points[rule].setdefault(share, []).append(point)
+                progress(
+                    f"riot: {topology.name}, turns take {rule}, at {point.rate:,.0f}/s: "
+                    f"median {point.p50_ms:.1f} ms, p99 {point.p99_ms:.1f} ms"
+                )
+    return {rule: [median_point(found) for found in by_share.values()] for rule, by_share in points.items()}
+
+
+def search_rates(topology: Topology, start: float, plan: Plan) -> dict[str, list[float]]:
+    """By system the highest rate with p99 within the limit, once a round; a search starts where the last
+    ended."""
+    rates: dict[str, list[float]] = {system: [] for system in SYSTEMS}
+    for number in range(plan.search_rounds):
+        for system in in_turn(tuple(SYSTEMS), number):
+            found = highest_rate(
+                lambda rate, node=SYSTEMS[system]: topology.run(node, rate, plan.search),  # type: ignore[misc]
+                rates[system][-1] if rates[system] else start,
+                p99_ms=P99_MS,
+                steps=plan.steps,
+                growth=plan.growth,
+            )
+            rates[system].append(found.rate)
+        progress(
+            f"riot: round {number + 1} of {plan.search_rounds}: {topology.name} within {P99_MS:.0f} ms: "
+            + ", ".join(f"{system} {found[-1]:,.0f}/s" for system, found in rates.items())
+        )
+    return rates
+
+
+def rounds_ratios(rates: Mapping[str, Sequence[float]]) -> list[float]:
+    """Of each round the scheduled rate over that of threads.
+
+    >>> rounds_ratios({"congestion": [6.0, 5.0], "threads": [3.0, 5.0]})
+    [2.0, 1.0]
+    """
+    return [ours / theirs for ours, theirs in zip(rates["congestion"], rates["threads"], strict=True)]
+
+
+def in_turn(systems: tuple[str, ...], number: int) -> tuple[str, ...]:
+    """Who runs in a round, and in which order: nobody is always the first."""
+    first = number % len(systems)
+    return systems[first:] + systems[:first]
+
+
+def _limits(topology: Topology) -> dict[str, float]:
+    """Messages a second of each system if all are there at once; kernels are compiled before."""
+    messages = _MESSAGES[topology.name]
+    limits = {}
+    for system, node in SYSTEMS.items():
+        topology.run_all(node, messages // 10)
+        metrics = topology.run_all(node, messages)
+        limits[system] = metrics.read / metrics.elapsed_s
+    progress(
+        f"riot: {topology.name}, all at once: "
+        + ", ".join(f"{system} {limit:,.0f} messages/s" for system, limit in limits.items())
+    )
+    return limits
+
+
+def _plain_curves(systems: Mapping[str, Sequence[Point]]) -> dict[str, list[dict[str, Any]]]:
+    return {system: plain(points) for system, points in systems.items()}
+
+
+@contextmanager
+def _one_library_thread() -> Iterator[None]:
+    """Trainings compute within the thread that runs them: BLAS threads of their own would blur who runs."""
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        yield

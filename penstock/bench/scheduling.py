@@ -1,0 +1,146 @@
+"""The scheduling benchmark: every policy against threads, the ablation, and sudden changes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+
+from penstock.bench.rates import Lengths
+from penstock.bench.report import Options, Report, median, progress
+from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, measure_ablation
+from penstock.bench.scheduling_curves import curve_figures, measure_curves
+from penstock.bench.scheduling_plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
+from penstock.bench.scheduling_rates import (
+    Rates,
+    RateSettings,
+    compared_systems,
+    measure_rates,
+    rate_figures,
+    rate_ratios,
+)
+from penstock.bench.scheduling_steps import QUERIES as STEP_QUERIES
+from penstock.bench.scheduling_steps import measure_steps, step_figures
+from penstock.bench.scheduling_systems import (
+    LIMIT_MS,
+    WORKERS,
+    WORKLOADS,
+    hand_over_sizes,
+    systems,
+    unpaced,
+    warm_up,
+)
+from penstock.engine.node import Node
+
+MIX_QUERIES = 10
+_DECISION_LOAD = 0.8  # the load at which the cost of deciding is told
+_STEP_TOP = 0.8  # the highest rate of the steps, of what six queries do as fast as they go
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is run, and for how long."""
+
+    rounds: int
+    others: int  # policies besides the state-based one that take part in every round
+    search: Lengths
+    at_share: Lengths
+    ablation: Lengths
+    curves: Lengths
+    curve_queries: tuple[int, ...]
+    curve_rounds: int
+    stepped: tuple[str, ...]
+    step_s: float
+    sample_s: float
+
+
+#: As much as fits into five minutes on two quiet cores.
+SHORT = Grid(
+    rounds=5,
+    others=2,
+    search=Lengths(0.3, 0.8),
+    at_share=Lengths(0.25, 0.6),
+    ablation=Lengths(0.15, 0.25),
+    curves=Lengths(0.2, 0.35),
+    curve_queries=(1, 4, 10),
+    curve_rounds=1,
+    stepped=("yahoo",),
+    step_s=0.8,
+    sample_s=0.1,
+)
+#: Five runs of half a minute; the paper's are of five minutes, which would take weeks for all of this.
+FULL = Grid(
+    rounds=5,
+    others=8,
+    search=Lengths(5.0, 25.0),
+    at_share=Lengths(5.0, 25.0),
+    ablation=Lengths(2.0, 8.0),
+    curves=Lengths(2.0, 8.0),
+    curve_queries=tuple(range(1, 11)),
+    curve_rounds=5,
+    stepped=("linear_road", "yahoo"),
+    step_s=60.0,
+    sample_s=2.0,
+)
+
+
+def run(options: Options) -> Report:
+    """Rates and latencies on the mix, then the ablation, the steps, and the curves over queries."""
+    grid = FULL if options.full else SHORT
+    began_s = time.monotonic()
+    progress("scheduling: compiling and warming up")
+    warm_up(Lengths(0.2, 0.3))
+    rates = measure_rates(
+        WORKLOADS["mix"], RateSettings(grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others)
+    )
+    throughput = measure_ablation(grid.rounds, grid.ablation)
+    compared = compared_systems(rates.highest, 1)
+    steps = measure_steps(_tops(grid), compared, grid.step_s, grid.sample_s)
+    known = {"mix": median(rates.highest["state"])}
+    curves = measure_curves(grid.curve_queries, grid.curves, grid.curve_rounds, known)
+    plots = (
+        draw_rates(rates.highest, options.out / "scheduling-rates.png"),
+        draw_shares(rates.at_share, options.out / "scheduling-latency.png"),
+        draw_ablation(throughput, options.out / "scheduling-ablation.png"),
+        draw_steps(steps, options.out / "scheduling-steps.png"),
+        draw_curves(curves, options.out / "scheduling-queries.png"),
+    )
+    return Report(
+        name="scheduling",
+        settings={
+            "workers": WORKERS,
+            "systems": list(systems()),
+            "mix_queries": MIX_QUERIES,
+            "step_queries": STEP_QUERIES,
+            "limit_ms": LIMIT_MS,
+            "hand_over_sizes": list(hand_over_sizes()),
+            "epoch_us": Node().epoch_us,
+            **asdict(grid),
+        },
+        figures={
+            "decision_share": decision_share(rates),
+            **rate_figures(rates),
+            "ablation_events_per_s": ablation_figures(throughput),
+            "steps": step_figures(steps, grid.step_s),
+            "queries": curve_figures(curves),
+            "seconds": time.monotonic() - began_s,
+        },
+        ratios={
+            **ablation_ratios(throughput, Node().block_events),
+            **rate_ratios(rates.highest),
+        },
+        plots=plots,
+    )
+
+
+def decision_share(rates: Rates) -> float:
+    """Time spent on deciding over time spent in turns, of the state-based policy at 80 % load."""
+    return median([run.metrics.decision_share for run in rates.at_share["state"][_DECISION_LOAD]])
+
+
+def _tops(grid: Grid) -> dict[str, float]:
+    """For each workload the highest rate of its steps: most of what the state-based policy can do."""
+    tops = {}
+    for name in grid.stepped:
+        fastest = unpaced(WORKLOADS[name], systems()["state"], STEP_QUERIES, grid.search)
+        tops[name] = _STEP_TOP * fastest.read / fastest.elapsed_s
+    return tops

@@ -1,0 +1,1 @@
+"""Binding: which thread owns which operator, and how that is changed live. Pure: no clock, no thread."""

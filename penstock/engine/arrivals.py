@@ -1,0 +1,75 @@
+"""When sources have events: asked as seldom as possible, since every question costs as much as a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.engine.figures import NEVER_NS, Figures
+from penstock.engine.vertex import Vertex
+
+
+class Arrivals:
+    """Keeps in the figures when each source's next event is due.
+
+    A paced source that was read empty waits for the next epoch, so that a turn reads a millisecond's events
+    rather than ten. A source that cannot tell when it has more is asked at every epoch.
+    """
+
+    def __init__(self, vertices: list[Vertex], figures: Figures, epoch_ns: int) -> None:
+        self._sources = [vertex for vertex in vertices if vertex.source is not None]
+        self._figures = figures
+        self._epoch_ns = epoch_ns
+        self._unpaced: set[int] = set()  # those that cannot tell
+        self.polls = False  # there are some that have to be asked again and again
+
+    def after_turn(self, vertex: Vertex, now_ns: int) -> int:
+        """Looks at a source whose turn ended, or that has room again; how many events it should read at
+        once."""
+        index, source = vertex.index, vertex.source
+        assert source is not None
+        if vertex.blocked or vertex.finished:
+            self._figures.wait_from(index, now_ns if vertex.blocked else 0)
+            return 0
+        due_ns = None if index in self._unpaced else source.next_due_ns()
+        if due_ns is None:
+            self._unpaced.add(index)
+            pending = source.available(now_ns)
+            self.note(vertex, now_ns, pending)
+            return pending
+        self._figures.expect(index, due_ns)
+        self._figures.wait_from(index, due_ns if due_ns < now_ns else 0)
+        is_late = 2 * (now_ns - due_ns) >= self._epoch_ns  # then it must not wait for the epoch
+        return source.available(now_ns) if is_late else 0
+
+    def note(self, vertex: Vertex, now_ns: int, pending: int) -> None:
+        """The source was asked and has so many events; notes when it has the next, as far as it knows."""
+        assert vertex.source is not None
+        due_ns = now_ns if pending else vertex.source.next_due_ns()
+        self._figures.expect(vertex.index, NEVER_NS if due_ns is None else due_ns, pending)
+        self._figures.wait_from(vertex.index, now_ns if pending else 0)
+
+    def poll(self, now_ns: int) -> None:
+        """Asks the sources that cannot tell when they have more, or should be asked."""
+        self.polls = False
+        for vertex in self._sources:
+            if self._figures.due(vertex.index) in (0, NEVER_NS) and not vertex.finished:
+                self.polls = True
+                if not vertex.running and not vertex.blocked:
+                    assert vertex.source is not None
+                    self.note(vertex, now_ns, vertex.source.available(now_ns))
+
+    def due(self, now_ns: int) -> Iterator[tuple[Vertex, int]]:
+        """The sources that can read something by now, and how much."""
+        for vertex in self._sources:
+            if self._figures.due(vertex.index) <= now_ns and (pending := vertex.work(now_ns)):
+                yield vertex, pending
+
+    def next_due_ns(self) -> int:
+        """When the next event of any source is due."""
+        return min((self._figures.due(vertex.index) for vertex in self._sources), default=NEVER_NS)
+
+    def ask_all(self) -> None:
+        """Every source should be asked: something has happened to them."""
+        for vertex in self._sources:
+            if not vertex.finished:
+                self._figures.expect(vertex.index, 0)

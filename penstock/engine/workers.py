@@ -1,0 +1,109 @@
+"""A fixed pool of workers that take turns, and the thread that begins the scheduler's epochs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from penstock.engine.scheduler import Scheduler
+from penstock.engine.settings import Settings
+from penstock.engine.turn import guarded_turn
+from penstock.engine.vertex import Vertex
+from penstock.scheduling.catalogue import policy_named
+from penstock.scheduling.consumption import consumption_of
+
+
+class WorkerPool:
+    """Runs the vertices until all have finished, someone stops it, or something fails.
+
+    ``on_end(error)`` is called once, by the last thread that leaves.
+    """
+
+    def __init__(
+        self, vertices: list[Vertex], settings: Settings, on_end: Callable[[BaseException | None], None]
+    ) -> None:
+        self._vertices = vertices
+        self._count = settings.worker_count
+        policy = policy_named(settings.scheduling, settings.adaptation)
+        consumption = consumption_of(settings.consumption)
+        self._scheduler = Scheduler(vertices, policy, settings.turn_limit, settings.epoch_us, consumption)
+        self._on_end = on_end
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._working = self._count
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        targets = [(f"worker-{number}", self._work) for number in range(self._count)]
+        for name, target in [*targets, ("scheduler", self._schedule)]:
+            thread = threading.Thread(target=target, name=f"penstock-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Ends now, without processing what is on its way."""
+        self._scheduler.stop()
+
+    def look_at_sources(self) -> None:
+        """The sources have been told something: they get a turn soon."""
+        self._scheduler.look_at_sources()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def decision_ns(self) -> int:
+        return self._scheduler.decision_ns
+
+    @property
+    def planning_ns(self) -> int:
+        return self._scheduler.planning_ns
+
+    def open_wait_ns(self, vertex: Vertex, now_ns: int) -> int:
+        """How long an operator has had work and no turn, now."""
+        return self._scheduler.open_wait_ns(vertex, now_ns)
+
+    def _work(self) -> None:
+        scheduler, clock = self._scheduler, time.perf_counter_ns
+        try:
+            while not scheduler.stopped:
+                turns = scheduler.next_turns()
+                if not turns:
+                    scheduler.sleep()
+                    continue
+                ended_ns = clock()
+                for vertex, limit in turns:
+                    since_ns, began_ns = scheduler.ready_since_ns(vertex), ended_ns
+                    taken = guarded_turn(vertex, limit)
+                    ended_ns = clock()
+                    vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
+                scheduler.finish_turns([vertex for vertex, _ in turns], ended_ns)
+        except BaseException as error:
+            self._fail(error)
+        finally:
+            self._leave()
+
+    def _schedule(self) -> None:
+        """Begins epochs where workers do not."""
+        try:
+            while not self._scheduler.stopped:
+                self._scheduler.begin_epoch()
+                self._scheduler.await_epoch()
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            if self._error is None:
+                self._error = error
+        self.stop()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._working -= 1
+            is_last = self._working == 0
+        if is_last:
+            self._scheduler.stop()  # the scheduler's thread leaves too
+            self._on_end(self._error)

@@ -1,0 +1,103 @@
+"""State-based: lowest output cost first, slower queries before others, and only turns that are worth it
+(enjima 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.scheduling.eligibility import eligible_priority, is_eligible
+from penstock.scheduling.gradient import mean_gradient, operator_weight
+from penstock.scheduling.output_cost import output_cost
+from penstock.scheduling.policy import Floats, Integers, Plan, Snapshot
+from penstock.scheduling.quantum import events_until
+from penstock.scheduling.thresholds import Adaptation, Thresholds
+from penstock.scheduling.topology import Topology
+
+_LEAST_SHARE = 32  # N_min as a part of the longest turn, where it is not given
+
+_PAPER = Adaptation()
+
+
+class State(NamedTuple):
+    """The thresholds and when to adapt them; and priorities with all that they were computed from."""
+
+    thresholds: Thresholds
+    adapt_at_ns: int
+    cost_ns: Floats
+    selectivity: Floats
+    gradient: Floats
+    priority: Floats
+    limit: Integers  # N_proc for a turn that begins with the epoch
+    least: int  # N_min
+
+    def holds_for(self, snapshot: Snapshot) -> bool:
+        return (
+            self.cost_ns is snapshot.cost_ns
+            and self.selectivity is snapshot.selectivity
+            and self.gradient is snapshot.latency_gradient
+        )
+
+
+@dataclass(frozen=True)
+class StateBased:
+    """P(i) = W / C̄_i for operators that are eligible; a turn ends with the epoch, by estimate.
+
+    ``least_events`` is N_min; None is a 32nd of the longest turn.
+    """
+
+    adaptation: Adaptation = _PAPER
+    adapt_every_ns: int = 500_000_000
+    least_events: int | None = None
+    name: str = "state"
+
+    def initial_state(self, topology: Topology) -> State:
+        nothing = np.empty(0)
+        limit = np.empty(0, np.int64)
+        return State(self.adaptation.initial(), 0, nothing, nothing, nothing, nothing, limit, 1)
+
+    def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
+        if not state.holds_for(snapshot):
+            state = self._computed(snapshot, state)
+        if snapshot.now_ns >= state.adapt_at_ns:
+            state = self._adapted(snapshot, state)
+        thresholds = state.thresholds
+        priority = eligible_priority(
+            snapshot, state.priority, state.limit, thresholds.events, thresholds.idle_ns
+        )
+        return Plan(priority, state.limit, state.priority, snapshot.now_ns + snapshot.epoch_ns), state
+
+    def refresh(
+        self, operator: int, pending: int, plan: Plan, state: State, *, current: float = 0.0, idle_ns: int = 0
+    ) -> float:
+        thresholds = state.thresholds
+        limit = int(plan.limit[operator])
+        if is_eligible(pending, idle_ns, limit, thresholds.events, thresholds.idle_ns):
+            return float(plan.potential[operator])
+        return 0.0
+
+    def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
+        left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
+        return min(int(plan.limit[operator]), max(left, state.least))
+
+    def _computed(self, snapshot: Snapshot, state: State) -> State:
+        cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity
+        gradient = snapshot.latency_gradient
+        weight = operator_weight(snapshot.topology, gradient)
+        priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
+        least = self.least_events or max(1, snapshot.turn_limit // _LEAST_SHARE)
+        limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
+        return State(
+            state.thresholds, state.adapt_at_ns, cost_ns, selectivity, gradient, priority, limit, least
+        )
+
+    def _adapted(self, snapshot: Snapshot, state: State) -> State:
+        adapt_at_ns = snapshot.now_ns + self.adapt_every_ns
+        if state.adapt_at_ns == 0:  # the first look: nothing is known of the gradient
+            return state._replace(adapt_at_ns=adapt_at_ns)
+        gradient = mean_gradient(snapshot.latency_gradient)
+        return state._replace(
+            adapt_at_ns=adapt_at_ns, thresholds=self.adaptation.adapt(state.thresholds, gradient)
+        )

@@ -1,0 +1,67 @@
+"""Event and idle thresholds: adapted by the latency gradient, taken back when that hurt (enjima eq. 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+#: The block that the paper's thresholds are meant for.
+_PAPER_BLOCK_EVENTS = 384
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where a threshold starts, where it ends, and how far it may go at once."""
+
+    initial: float
+    largest: float
+    largest_step: float
+
+    def step(self, value: float, gradient: float) -> float:
+        """Δ of eq. 5. As printed it is bounded upwards only; a falling latency would let it jump below 0."""
+        change = max(-self.largest_step, min(gradient * value, self.largest_step))
+        return change if 0 < value + change < self.largest else 0.0
+
+
+class Thresholds(NamedTuple):
+    """The thresholds in force, those before the last change, and the gradient that led to it."""
+
+    events: float
+    idle_ns: float
+    before: tuple[float, float] | None = None  # None: nothing to take back
+    gradient: float = 0.0
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How both thresholds move. The paper's figures are for blocks of 384; ``for_block`` scales them."""
+
+    events: Range = Range(1_000.0, 10_000.0, 1_000.0)
+    idle_ns: Range = Range(1e6, 100e6, 10e6)
+
+    @classmethod
+    def for_block(cls, block_events: int, capacity: int) -> Adaptation:
+        """The event threshold grows with the block; the idle threshold does too, but only up to twice.
+
+        ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and at half
+        of it the writer soon has to wait.
+        """
+        scale, paper = block_events / _PAPER_BLOCK_EVENTS, cls()
+        largest = min(paper.events.largest * scale, 0.75 * capacity)
+        initial = min(paper.events.initial * scale, 0.5 * capacity)
+        idle_ns = replace(paper.idle_ns, initial=paper.idle_ns.initial * min(max(scale, 0.25), 2.0))
+        return Adaptation(Range(initial, largest, paper.events.largest_step * scale), idle_ns)
+
+    def initial(self) -> Thresholds:
+        return Thresholds(self.events.initial, self.idle_ns.initial)
+
+    def adapt(self, now: Thresholds, gradient: float) -> Thresholds:
+        """One adjustment: back to what was before if the last one was followed by a larger gradient, else one
+        step on."""
+        if now.before is not None and gradient > now.gradient:
+            events, idle_ns = now.before
+            return Thresholds(events, idle_ns, None, gradient)
+        events = now.events + self.events.step(now.events, gradient)
+        idle_ns = now.idle_ns + self.idle_ns.step(now.idle_ns, gradient)
+        changed = (events, idle_ns) != (now.events, now.idle_ns)
+        return Thresholds(events, idle_ns, (now.events, now.idle_ns) if changed else None, gradient)

@@ -1,0 +1,1 @@
+"""The Linear Road benchmark: tolls that depend on traffic, and accidents that make them fall away."""
