@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, median, progress
-from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, measure_ablation
+from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases, measure_ablation
 from penstock.bench.scheduling_curves import curve_figures, measure_curves
 from penstock.bench.scheduling_plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
 from penstock.bench.scheduling_rates import (
@@ -42,6 +42,7 @@ class Grid:
 
     rounds: int
     others: int  # policies besides the state-based one that take part in every round
+    at_shares: int  # of these, of the state-based one and of threads, those run at parts of their rate
     search: Lengths
     at_share: Lengths
     ablation: Lengths
@@ -57,11 +58,12 @@ class Grid:
 SHORT = Grid(
     rounds=5,
     others=2,
-    search=Lengths(0.3, 0.8),
+    at_shares=2,
+    search=Lengths(0.25, 0.75),
     at_share=Lengths(0.25, 0.6),
-    ablation=Lengths(0.15, 0.25),
+    ablation=Lengths(0.12, 0.2),
     curves=Lengths(0.2, 0.35),
-    curve_queries=(1, 4, 10),
+    curve_queries=(1, 10),
     curve_rounds=1,
     stepped=("yahoo",),
     step_s=0.8,
@@ -71,6 +73,7 @@ SHORT = Grid(
 FULL = Grid(
     rounds=5,
     others=8,
+    at_shares=10,
     search=Lengths(5.0, 25.0),
     at_share=Lengths(5.0, 25.0),
     ablation=Lengths(2.0, 8.0),
@@ -90,9 +93,12 @@ def run(options: Options) -> Report:
     progress("scheduling: compiling and warming up")
     warm_up(Lengths(0.2, 0.3))
     rates = measure_rates(
-        WORKLOADS["mix"], RateSettings(grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others)
+        WORKLOADS["mix"],
+        RateSettings(
+            grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others, at_shares=grid.at_shares
+        ),
     )
-    throughput = measure_ablation(grid.rounds, grid.ablation)
+    throughput = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation)
     compared = compared_systems(rates.highest, 1)
     steps = measure_steps(_tops(grid), compared, grid.step_s, grid.sample_s)
     known = {"mix": median(rates.highest["state"])}

@@ -56,9 +56,10 @@ def draw_rates(highest: Mapping[str, Sequence[float]], path: Path) -> str:
 
 
 def draw_ablation(found: Throughput, path: Path) -> str:
-    """Bars with intervals, a group for each hand-over size."""
+    """Bars with intervals, a group for each hand-over size; cases with one size are told in the report."""
+    found = {case: by_size for case, by_size in found.items() if len(by_size) > 1} or found
     figure, axes = plt.subplots(1, len(found), figsize=(5.5 * len(found), 4.5), squeeze=False)
-    for axis, (workload, by_size) in zip(axes[0], found.items(), strict=True):
+    for axis, (case, by_size) in zip(axes[0], found.items(), strict=True):
         names = list(next(iter(by_size.values())))
         for number, system in enumerate(names):
             places = [group + (number - 1.5) * 0.2 for group in range(len(by_size))]
@@ -67,9 +68,9 @@ def draw_ablation(found: Throughput, path: Path) -> str:
         axis.set_xlabel("events of a hand-over")
         axis.set_ylabel("throughput (M events/s)")
         axis.set_yscale("log")
-        axis.set_title(workload)
+        axis.set_title(case.replace("_", " ") + " queries")
         axis.legend()
-    return _saved(figure, "Threads or state-based scheduling, on queues or on blocks; one query", path)
+    return _saved(figure, "Threads or state-based scheduling, on queues or on blocks", path)
 
 
 def draw_shares(at_share: Mapping[str, Mapping[float, Sequence[Paced]]], path: Path) -> str:

@@ -22,11 +22,11 @@ class RateSettings:
     search: Lengths
     at_share: Lengths
     others: int  # so many of the other policies, the best of the first round, take part in every round
+    at_shares: int  # so many of the compared systems are run at parts of their highest rate too
 
 
 _GROWTH, _STEPS = 1.1, 1  # of a search that begins where the round before has ended
 _FIRST_GROWTH, _FIRST_STEPS = 1.25, 2  # of the first search for a system
-_AT_SHARE = 3  # so many of the compared systems are run at parts of their highest rate too
 
 
 @dataclass
@@ -72,7 +72,7 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
                 known = [rate for rate in rates.highest[name] if rate]
                 search(name, known[-1] if known else start[name], _GROWTH, _STEPS)
             top = rates.highest[name][-1] or start[name]
-            for share in SHARES if name in compared[:_AT_SHARE] else ():
+            for share in SHARES if name in compared[: settings.at_shares] else ():
                 at = paced(workload, nodes[name], settings.queries, share * top, settings.at_share)
                 rates.at_share.setdefault(name, {}).setdefault(share, []).append(at)
     return rates

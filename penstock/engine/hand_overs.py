@@ -13,6 +13,11 @@ from penstock.scheduling.policy import Integers, Plan
 _HAND_OVER_NS = 50_000
 
 
+def is_long(pending: int, least_cost_ns: float) -> bool:
+    """Whether a turn on so many events is worth a second worker whatever else there is."""
+    return pending * least_cost_ns > 2 * _HAND_OVER_NS
+
+
 def is_better_alone(plan: Plan, pending: Integers, least_cost_ns: NDArray[np.float64]) -> bool:
     """Whether short turns would lose more by hand-overs than long ones gain by running together."""
     return bool(_is_better_alone(plan.priority, pending, plan.limit, least_cost_ns, _HAND_OVER_NS))

@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.figures import NEVER_NS, Figures
-from penstock.engine.hand_overs import is_better_alone
+from penstock.engine.hand_overs import is_better_alone, is_long
 from penstock.engine.observation import Observation, topology_of
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.consumption import All, Consumption
@@ -84,7 +84,7 @@ class Scheduler:
         self.decision_ns = 0
         self.planning_ns = 0
         for vertex in vertices:
-            vertex.on_unblock = self._unblocked.append
+            vertex.on_unblock = self._note_unblocked
 
     # -- for workers -----------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class Scheduler:
                 self._take_back(vertices, now_ns)
                 self.decision_ns += max(0, time.thread_time_ns() - began_ns - self._clock_ns) * _TIMED
             if self._sleeping and not self._alone and (self._is_stale or len(self._queue) > 1):
-                self._wake.notify()
+                self._wake.notify()  # one of those is for the caller
 
     def sleep(self) -> None:
         """Waits until there is a turn to take or the run is over."""
@@ -204,6 +204,13 @@ class Scheduler:
         since_ns = self.figures.begin_turn(vertex)
         return max(0, now_ns - since_ns) if since_ns and not vertex.running else 0
 
+    def _note_unblocked(self, vertex: Vertex) -> None:
+        """Memory was freed for an operator, in the middle of another's turn or by the allocator."""
+        self._unblocked.append(vertex)
+        if self._sleeping and not self._alone:
+            with self._wake:
+                self._wake.notify()
+
     # -- within the lock -------------------------------------------------------------------------
 
     def _pick(self, most: int) -> list[tuple[Vertex, int]]:
@@ -232,6 +239,8 @@ class Scheduler:
             elif vertex.source is not None and not vertex.blocked:
                 self._arrivals.note(vertex, now_ns, 0)
         self._running.extend([vertex for vertex, _ in turns])
+        if self._sleeping and not self._alone and len(queue):
+            self._wake.notify()
         return turns
 
     def _take_back(self, vertices: list[Vertex], now_ns: int) -> None:
@@ -307,6 +316,8 @@ class Scheduler:
         )
         if priority > 0.0:
             self._queue.put(number, priority)
+            if self._alone and is_long(pending, vertex.counters.least_cost_ns):
+                self._alone = False
 
     def _replan(self, now_ns: int) -> None:
         began_ns = time.thread_time_ns()
