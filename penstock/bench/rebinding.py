@@ -120,7 +120,12 @@ def run(options: Options) -> Report:
         plots=(
             draw_blocking(simulated.blocking, BLOCKING, out / "rebinding-figure-2.png"),
             draw_constant(simulated.constant, CONSTANT, out / "rebinding-figure-3.png"),
-            draw_constant(simulated.at_highest, simulated.highest, out / "rebinding-highest.png"),
+            draw_constant(
+                simulated.at_highest,
+                simulated.highest,
+                out / "rebinding-highest.png",
+                "the most that greedy sustains",
+            ),
             draw_varying(
                 simulated.varying,
                 morning(VARYING, plan.morning_s).tolist(),

@@ -124,6 +124,7 @@ def run(options: Options) -> Report:
         },
         figures={
             "decision_share": decision_share(rates),
+            "planning_share": planning_share(rates),
             **rate_figures(rates),
             "ablation_events_per_s": ablation_figures(throughput),
             "steps": step_figures(steps, grid.step_s),
@@ -139,8 +140,13 @@ def run(options: Options) -> Report:
 
 
 def decision_share(rates: Rates) -> float:
-    """Time spent on deciding over time spent in turns, of the state-based policy at 80 % load."""
+    """Workers' time spent on deciding over time spent in turns, of the state-based policy at 80 % load."""
     return median([run.metrics.decision_share for run in rates.at_share["state"][_DECISION_LOAD]])
+
+
+def planning_share(rates: Rates) -> float:
+    """The same for what the scheduler's own thread spends on measuring and planning."""
+    return median([run.metrics.planning_share for run in rates.at_share["state"][_DECISION_LOAD]])
 
 
 def _tops(grid: Grid) -> dict[str, float]:

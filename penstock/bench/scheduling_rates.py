@@ -115,6 +115,7 @@ def rate_figures(rates: Rates) -> dict[str, object]:
                     "p50_ms": spread([run.p50_ms for run in runs]),
                     "p99_ms": spread([run.p99_ms for run in runs]),
                     "decision_share": median([run.metrics.decision_share for run in runs]),
+                    "planning_share": median([run.metrics.planning_share for run in runs]),
                     "busy_share": median([run.metrics.busy_share for run in runs]),
                 }
                 for share, runs in by_share.items()

@@ -73,6 +73,7 @@ class Scheduler:
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._period_ns = self._epoch_ns  # from plan to plan
         self._plan_at_ns = 0
+        self._admit_at_ns = 0
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
         self._is_quiet = False  # nothing waits anywhere
@@ -185,7 +186,7 @@ class Scheduler:
             if not self._sleeping:
                 pause_ns = _LONGEST_SLEEP_NS
             elif self._running:
-                pause_ns = self._epoch_ns * _MOST_EPOCHS
+                pause_ns = self._epoch_ns * 2
             elif self._is_quiet and not self._arrivals.polls and not len(self._queue):
                 pause_ns = max(pause_ns, min(self._arrivals.next_due_ns() - now_ns, _LONGEST_SLEEP_NS))
             self._next_look_ns = now_ns + pause_ns
@@ -223,6 +224,8 @@ class Scheduler:
             self._begin_epoch(now_ns)
         elif self._is_stale:
             self._replan(now_ns)
+        elif now_ns >= self._admit_at_ns:
+            self._admit_sources(now_ns)
         turns: list[tuple[Vertex, int]] = []
         queue, policy, consumption = self._queue, self._policy, self._consumption
         while (number := queue.pop()) is not None:
@@ -305,6 +308,7 @@ class Scheduler:
 
     def _admit_sources(self, now_ns: int) -> None:
         """Lets sources in whose next event is due by now."""
+        self._admit_at_ns = now_ns + self._epoch_ns
         for vertex, pending in self._arrivals.due(now_ns):
             if not self._queue.priority(vertex.index):
                 self._put(vertex, pending, now_ns - self.figures.last_turn(vertex.index))
@@ -322,6 +326,7 @@ class Scheduler:
     def _replan(self, now_ns: int) -> None:
         began_ns = time.thread_time_ns()
         self._is_stale = False
+        self._admit_at_ns = now_ns + self._epoch_ns
         self._unblocked.clear()  # the plan sees them
         figures, seen = self.figures, self._observation
         pending = figures.pending(now_ns)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from penstock.bench.rates import Paced
-from penstock.bench.scheduling import FULL, MIX_QUERIES, SHORT, decision_share
+from penstock.bench.scheduling import FULL, MIX_QUERIES, SHORT, decision_share, planning_share
 from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases
 from penstock.bench.scheduling_curves import Point, curve_figures
 from penstock.bench.scheduling_plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
@@ -119,9 +119,11 @@ def test_the_ablation_covers_every_size_and_form_and_one_query_beside_six() -> N
 def test_the_share_of_decisions_is_told_at_the_load_it_names() -> None:
     busy = OperatorMetrics("a", "filter", 0, 1, 1, 1, 1000, 0, 0, 0, 0, 0, 0, 0)
     runs = [
-        Paced(1.0, 1.0, 1.0, 1.0, True, RunMetrics(1.0, (busy,), {}, decision_ns=ns)) for ns in (1, 3, 50)
+        Paced(1.0, 1.0, 1.0, 1.0, True, RunMetrics(1.0, (busy,), {}, decision_ns=ns, planning_ns=2 * ns))
+        for ns in (1, 3, 50)
     ]
-    assert decision_share(Rates(at_share={"state": {0.5: [], 0.8: runs, 0.95: []}})) == 0.003
+    rates = Rates(at_share={"state": {0.5: [], 0.8: runs, 0.95: []}})
+    assert (decision_share(rates), planning_share(rates)) == (0.003, 0.006)
 
 
 def test_every_other_stretch_lets_twice_as_many_events_pass() -> None:

@@ -20,10 +20,18 @@ queues = st.lists(st.integers(0, 20), min_size=1, max_size=30)
 
 def test_congestion_takes_the_longest_queue_first_and_of_equal_ones_the_one_downstream() -> None:
     policy = Congestion()
-    plan, state = policy.plan(snapshot([3, 9, 0, 3]), None)
+    plan, state = policy.plan(snapshot([3, 9, 0, 3]), policy.initial_state(chain(4)))
     assert order(plan) == [1, 3, 0]
     assert policy.refresh(2, 50, plan, state) > plan.priority[1]  # its queue has become the longest
     assert policy.refresh(2, 0, plan, state) == 0.0
+
+
+def test_for_congestion_a_source_counts_as_half_a_turn_at_the_most() -> None:
+    policy = Congestion()
+    plan, state = policy.plan(snapshot([10**9, 51, 40], turn_limit=100), policy.initial_state(chain(3)))
+    assert order(plan) == [1, 0, 2]
+    assert policy.refresh(0, 10**9, plan, state) == 50.0
+    assert policy.refresh(0, 7, plan, state) == 7.0
 
 
 @given(names, queues)
