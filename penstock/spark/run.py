@@ -32,6 +32,7 @@ from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.job import DescribedSource, Job, ShippedJob, WarmUp, for_tasks
+from penstock.spark.lock import CheckpointLock
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.positions import Progress
 from penstock.spark.prefix import Prefix, plan_prefix
@@ -91,9 +92,11 @@ class SparkRun:
     def start(self) -> None:
         """Builds everything and starts the streaming query."""
         self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
+        self._checkpoint_lock = CheckpointLock(self.checkpoint.root)
         try:
             self._start()
         except BaseException as error:
+            self._checkpoint_lock.free()
             close_writers(self._writers, complete=False)
             if self._log is not None:
                 self._log.close()
@@ -236,6 +239,7 @@ class SparkRun:
             close_writers(self._writers, complete)
             if self._log is not None:
                 self._log.close()
+            self._checkpoint_lock.free()
             self.checkpoint.remove()
         if self._error is not None and not isinstance(self._error, _Stopping):
             raise self._error
