@@ -44,8 +44,8 @@ _SESSION = {
 }
 _RELATIVE_ERROR = 1e-9  # sums of floats depend on their order
 
-#: (system, queries) in the order in which they are run. Spark's compilers are warm for the ones that count, and
-#: warmest for Penstock with one query, against which its 150 are held.
+#: (system, queries) in the order in which they are run. Spark's compilers are warm for the ones that count,
+#: and warmest for Penstock with one query, against which its 150 are held.
 _DEFAULT: dict[tuple[str, int], Span] = {
     ("plain", 1): Span(4, 6, 10),
     ("plain", 10): Span(6, 9, 15),
