@@ -49,7 +49,7 @@ _RELATIVE_ERROR = 1e-9  # sums of floats depend on their order
 _DEFAULT: dict[tuple[str, int], Span] = {
     ("plain", 1): Span(4, 6, 10),
     ("plain", 10): Span(6, 9, 15),
-    ("plain", 30): Span(16, 18, 30),
+    ("plain", 30): Span(16, 18, 45),
     ("fanout", 30): Span(5, 8, 10),
     ("penstock", 10): Span(6, 6, 8),
     ("penstock", 30): Span(3, 8, 8),
