@@ -47,11 +47,11 @@ _RELATIVE_ERROR = 1e-9  # sums of floats depend on their order
 #: (system, queries) in the order in which they are run. Spark's compilers are warm for the ones that count,
 #: and warmest for Penstock with one query, against which its 150 are held.
 _DEFAULT: dict[tuple[str, int], Span] = {
-    ("plain", 1): Span(4, 6, 10),
-    ("plain", 10): Span(6, 9, 15),
-    ("plain", 30): Span(16, 18, 45),
+    ("plain", 1): Span(3, 5, 10),
+    ("plain", 10): Span(5, 8, 15),
+    ("plain", 30): Span(12, 16, 45),
     ("fanout", 30): Span(5, 8, 10),
-    ("penstock", 10): Span(6, 6, 8),
+    ("penstock", 10): Span(5, 5, 8),
     ("penstock", 30): Span(3, 8, 8),
     ("penstock", 150): Span(5, 8, 8),
     ("penstock", 1): Span(3, 8, 8),
