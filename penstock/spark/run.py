@@ -82,7 +82,7 @@ class SparkRun:
         self._writers: dict[str, BatchWriter] = {}
         self._late: dict[str, int] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
-        self._durations = SparkDurations(self._query_name, self._publish)
+        self._durations = SparkDurations(self._publish)
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -153,7 +153,6 @@ class SparkRun:
         trigger: dict[str, Any] = (
             {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
         )
-        session.streams.addListener(self._durations)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
             .trigger(**trigger)
@@ -191,6 +190,7 @@ class SparkRun:
             while not (self._drained.is_set() or self._stopping or self._query is None):
                 left_s = until_s - time.monotonic()
                 ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
+                self._durations.ask(self._query)
                 if ended and self._is_bounded and self._error is None and not self._stopping:
                     self._drained.set()
                 if ended or left_s <= _POLL_S:
@@ -215,10 +215,7 @@ class SparkRun:
             self._error = told_by_spark(error)
         finally:
             if self._query is not None:
-                self._session.streams.removeListener(self._durations)
-                # The last events may still have been on their way.
-                for told in self._query.recentProgress:
-                    self._durations.take(told)
+                self._durations.ask(self._query)
             self._durations.flush()
             close_writers(self._writers, complete)
             if self._log is not None:
@@ -247,6 +244,8 @@ class SparkRun:
                 raise _Stopping("the run is being stopped")
             assert self._driver is not None
             try:
+                if self._query is not None:  # else it is just being started
+                    self._durations.ask(self._query)
                 self._tell(self._driver.run(frame, batch_id))
             except BaseException as error:
                 self._error = told_by_spark(error)
