@@ -79,6 +79,14 @@ class InlineEngine:
                     self._turn(vertex, self._turn_limit)
                     moved = True
 
+    def read(self, source: Vertex) -> None:
+        """Lets a source read all that its batch has. What it read last still waits for ``run``, so that
+        operators can take it in one turn with the watermark that follows."""
+        while not source.finished:
+            self._turn(source)
+            if not source.finished:
+                self.run()
+
     def feed(self, outlet: Outlet, columns: Columns, count: int) -> None:
         """Writes events into an inlet's outlet, and lets the others work whenever it is full."""
         start = 0

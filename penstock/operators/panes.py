@@ -17,9 +17,8 @@ from penstock.query.windows import Sliding
 from penstock.state.table import KeyTable
 
 _NO_PANE = (1 << 63) - 1
-_MOST_AT_ONCE = (
-    1 << 20
-)  # shares of panes in windows that are worked on together: bounds the memory of closing
+#: Shares of panes in windows that are worked on together: bounds the memory of closing.
+_MOST_AT_ONCE = 1 << 20
 
 Ints = NDArray[np.int64]
 
@@ -52,9 +51,17 @@ class Panes:
         window, pane_us = self.window, self.window.pane_us
         entries = self.table.entries
         panes = self.table.words[entries, 0]
+        last = (watermark_us - window.size_us) // window.slide_us
+        if window.is_tumbling and len(panes) <= _MOST_AT_ONCE:  # a pane is a window
+            closing = panes <= last
+            if not closing.all():
+                entries, panes = entries[closing], panes[closing]
+            order = np.argsort(panes, kind="stable")
+            yield entries[order], panes[order]
+            return
         order = np.argsort(panes, kind="stable")
         entries, panes = entries[order], panes[order]
-        windows = self._windows_over(panes, (watermark_us - window.size_us) // window.slide_us)
+        windows = self._windows_over(panes, last)
         starts = windows * (window.slide_us // pane_us)
         low = np.searchsorted(panes, starts)
         high = np.searchsorted(panes, starts + window.size_us // pane_us)
@@ -75,14 +82,17 @@ class Panes:
         panes = self.table.words[entries, 0]
         # the last window over a pane starts at or before it; compared as numbers of windows, nothing
         # overflows
-        last = panes * window.pane_us // window.slide_us
+        last = panes if window.is_tumbling else panes * window.pane_us // window.slide_us
         done = last < self._first_open()
-        self.lowest[0] = panes[~done].min(initial=_NO_PANE)
+        removed: Ints
         if done.all():
+            self.lowest[0] = _NO_PANE
             self.table.clear()
+            removed = entries
         else:
-            self.table.remove(entries[done])
-        removed: Ints = entries[done]
+            self.lowest[0] = panes[~done].min()
+            removed = entries[done]
+            self.table.remove(removed)
         return removed
 
     def resume(self, watermark_us: int) -> None:

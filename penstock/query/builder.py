@@ -95,7 +95,20 @@ class GraphBuilder:
                     detail=f"got one of app '{scope.name}' in app '{self._scope.name}'",
                     hint="make the source in the app that has the sink",
                 )
+            self._check_target(sink)
             self._queries[name] = _Query(name, stream._feed, sink, writing.origin)
+
+    def _check_target(self, sink: Sink) -> None:
+        """Two sinks that write the same files would remove each other's."""
+        if sink.target is None:
+            return
+        for other in self._queries.values():
+            if other.sink.target is not None and other.sink.target.absolute() == sink.target.absolute():
+                raise QueryError(
+                    "two sinks write to the same place",
+                    detail=f"sink '{other.name}' writes to '{sink.target}' already",
+                    hint="give each sink a path of its own",
+                )
 
     def build(self, share: bool = True) -> Graph:
         """The graph of all queries. With ``share`` the same sub-plan of several queries is one operator."""

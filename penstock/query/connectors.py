@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 from penstock.query.types import DataType, Field, Schema
@@ -60,3 +61,8 @@ class Sink(ABC):
     @abstractmethod
     def guarantee(self) -> str:
         """What it promises after a failure and a restart, in a sentence."""
+
+    @property
+    def target(self) -> Path | None:
+        """The file or folder that no other sink may write; None if it writes none of its own."""
+        return None

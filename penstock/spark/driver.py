@@ -132,7 +132,7 @@ class Driver:
         if before.tasks > 1:
             for task in tasks:
                 frame = frame.repartitionById(before.tasks, fn.col("target")).mapInArrow(task, SPARK_SCHEMA)
-        elif ending and not tasks:
+        elif ending and whole:
             frame = frame.mapInArrow(WholeTask(self._shipped, manifest), SPARK_SCHEMA)
         clock.lap("planning")
         table = frame.toArrow()

@@ -115,7 +115,6 @@ class WholeFrameTask:
             rows = _Feed(engine, self.source_id, Input(self.source_id), True, 0, progress)
             for batch in batches:
                 rows.take(batch.rename_columns(list(self.names)))
-            engine.engine.run()
             return {self.source_id: {0: rows.moved()}}, {"events": rows.events, "bad": rows.bad}
 
         yield WholeTask(self.job, self.before).work(feed, context.taskAttemptId())

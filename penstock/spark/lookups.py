@@ -19,10 +19,11 @@ from penstock.query.graph import LookupSpec
 from penstock.query.types import DataType
 from penstock.spark.lowering import constant, named
 
-#: Every element is sent to the JVM by a call of its own, once, and the arrays go with every task.
+#: The arrays go with every task.
 MAX_ARRAY = 4_096
 #: A larger table takes longer to send in every batch than its rows take in Python.
 MAX_JOINED_ROWS = 100_000
+_SPARK_TYPES = {"bool": "boolean", "int32": "int", "int64": "bigint", "float32": "float", "float64": "double"}
 
 
 def fits_array(spec: LookupSpec, target: Layout) -> bool:
@@ -109,7 +110,17 @@ class ArrayLookup:
         return value if has_value else fn.when(self._get(known), value)
 
     def _get(self, values: NDArray[Any]) -> Column:
-        return fn.get(fn.lit(values), self._place)
+        return fn.get(array_of(values), self._place)
+
+
+def array_of(values: NDArray[Any]) -> Column:
+    """Numbers or booleans as a constant array.
+
+    As a text that Spark takes apart when it optimises the plan: an array of literals is a tree with a branch
+    per element, through which every rule goes in every batch.
+    """
+    text = ",".join(map(str, values.tolist()))
+    return fn.split(fn.lit(text), ",").cast(f"array<{_SPARK_TYPES[values.dtype.name]}>")
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,8 @@ from penstock.state.store import StateStore
 if TYPE_CHECKING:
     from penstock.spark.stream_source import Range
 
-#: Gives an engine the events of a batch; says how far the sources have come, and counts.
+#: Gives an engine the events of a batch, all or some of which it has yet to work on; says how far the sources
+#: have come, and counts.
 Feed = Callable[[StageEngine], tuple[Partitions, dict[str, Any]]]
 
 BATCH_ID = "streaming.sql.batchId"  # the task property in which Spark says which batch it runs
@@ -64,6 +65,7 @@ class MapTask:
             home = ranges[0].partition % progress.tasks
             engine.begin(owners, home)
             moves, counts = _read(engine, source_id, ranges, progress)
+            engine.engine.run()
             seq = (engine.number_of(source_id) << 32) | ranges[0].partition
             messages = engine.take(owners, home, seq)
         except BaseException:
@@ -146,7 +148,7 @@ def is_whole(job: Job, progress: Progress) -> bool:
 def _read(
     engine: StageEngine, source_id: str, ranges: list[Range], progress: Progress
 ) -> tuple[Partitions, dict[str, Any]]:
-    """Reads the ranges and lets the operators work; how far the partitions have come, and counts."""
+    """Reads the ranges; how far the partitions have come, and counts. The last events wait."""
     vertex = engine.sources[source_id]
     operator = vertex.operator
     assert isinstance(operator, BatchSource)
@@ -170,7 +172,7 @@ def _read(
     bad_before = operator.bad_records
     operator.begin(partitions)
     vertex.finished = False
-    engine.engine.run()
+    engine.engine.read(vertex)
     moved: dict[int, PartitionProgress] = {}
     events = 0
     for part, partition in zip(ranges, partitions, strict=True):

@@ -19,7 +19,7 @@ from penstock.memory.arrow import ArrowArray, arrow_schema, arrow_type, numpy_fr
 from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.types import DataType, Field
-from penstock.state.tables import HASH, StateTables
+from penstock.state.tables import HASH, StateTables, flat_array
 
 _FIELDS: list[tuple[str, pa.DataType]] = [
     ("target", pa.int32()),
@@ -111,6 +111,8 @@ class RowFormat:
             nulls = None if place is None else columns[place]
             if field.dtype is DataType.STRING:
                 arrays.append(strings.decode(data, nulls))
+            elif nulls is None and field.dtype is not DataType.BOOL:
+                arrays.append(flat_array(data, arrow_type(field.dtype)))
             else:
                 array: ArrowArray = pa.array(data, mask=nulls)
                 arrays.append(

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import and_, or_
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Layout
 from penstock.operators.plan import Plan
 from penstock.query.graph import FilterSpec, Graph, Input, Node, Port, SourceSpec
-from penstock.query.types import DataType
 from penstock.spark.frames import CORRUPT, FrameSource
-from penstock.spark.lowering import constant, lowers, named
+from penstock.spark.lookups import array_of
+from penstock.spark.lowering import lowers, named
 from penstock.spark.native_step import NativeStep, lowered
 from penstock.spark.partial import PartialAggregate, partial_of
 
@@ -185,7 +186,10 @@ class Prefix:
     def _late(self, watermark_us: int | None) -> Column:
         if watermark_us is None:
             return fn.lit(False)
-        return self._micros < constant(watermark_us, DataType.INT64)
+        # A number would be part of the Java code that Spark makes, and every batch would compile its own and
+        # run it cold. An array is given to the code; an index that depends on the row keeps it one.
+        either = array_of(np.array([watermark_us, watermark_us], np.int64))
+        return self._micros < fn.get(either, fn.shiftrightunsigned(self._micros, 63).cast("int"))
 
     def _problems(self, has_corrupt: bool) -> Column | None:
         """Why a record is bad, null if it is not; None if that cannot be."""

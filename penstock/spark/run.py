@@ -18,9 +18,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.engine.sinks.base import BatchWriter
 from penstock.engine.sources.reader import NodeSource
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
-from penstock.operators.plan import plan
-from penstock.operators.projections import without_plain_projections
-from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.spark.adapting import TaskCount
@@ -31,15 +28,16 @@ from penstock.spark.failures import told_by_spark
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
-from penstock.spark.job import DescribedSource, Job, ShippedJob, WarmUp, for_tasks
+from penstock.spark.job import Job, ShippedJob, WarmUp
+from penstock.spark.lock import CheckpointLock
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.positions import Progress
-from penstock.spark.prefix import Prefix, plan_prefix
+from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import close_writers, open_writers
 from penstock.spark.stage_engine import StageEngine
-from penstock.spark.stages import cut, even_routing, whole
+from penstock.spark.stages import even_routing
 from penstock.spark.stream_source import register
 from penstock.spark.summary import SparkSummary
 from penstock.state.store import StateStore
@@ -84,16 +82,18 @@ class SparkRun:
         self._writers: dict[str, BatchWriter] = {}
         self._late: dict[str, int] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
-        self._durations = SparkDurations(self._query_name, self._publish)
+        self._durations = SparkDurations(self._publish)
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Builds everything and starts the streaming query."""
         self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
+        self._checkpoint_lock = CheckpointLock(self.checkpoint.root)
         try:
             self._start()
         except BaseException as error:
+            self._checkpoint_lock.free()
             close_writers(self._writers, complete=False)
             if self._log is not None:
                 self._log.close()
@@ -102,20 +102,8 @@ class SparkRun:
 
     def _start(self) -> None:
         runtime, graph = self._runtime, self._graph
-        sources = {node.id: node.spec for node in graph.nodes if isinstance(node.spec, SourceSpec)}
-        shipped: dict[str, Source] = {}
-        self._shipped = shipped
-        for source_id, spec in sources.items():
-            source = spec.source
-            if isinstance(source, NodeSource):
-                _check_replayable(source_id, source)
-                shipped[source_id] = source.shipped(self.checkpoint.shipped)
-            else:
-                shipped[source_id] = DescribedSource(source)
-        stages = cut(for_tasks(graph, shipped))
-        # One source can be read by one task, which then needs no other.
-        prefix = self._frame_prefix(list(sources))
-        uncut = whole(stages) if len(sources) == 1 and runtime.tasks in (None, 1) else None
+        prepared = self._prepared = prepare(graph, self.checkpoint.shipped, runtime.tasks)
+        stages, uncut, sources = prepared.stages, prepared.whole, prepared.sources
         # Kernels are compiled here, once, and not by every worker process for itself.
         for built in [uncut] if uncut is not None else [stages]:
             for stage in range(built.count + 1):
@@ -126,8 +114,7 @@ class SparkRun:
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_routing(runtime.virtual_partitions, tasks)
         store = StateStore(self.checkpoint.state)
-        finals = {name: _final(source) for name, source in shipped.items()}
-        manifest, self.changes, is_new = resume(store, stages, finals, routing, self.run_id)
+        manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
         is_complete = Progress.from_json(manifest.progress).complete
         if not is_complete:
             check_spark_log(self.checkpoint, manifest.version)
@@ -137,14 +124,14 @@ class SparkRun:
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest.version)
-        if (
-            is_new
-        ):  # not before all sinks are open: they tell output of others from that of a run which goes on
+        if is_new:
+            # Not before all sinks are open: they tell output of others from that of a run which goes on.
             store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
         )
         self._driver.route = self._route
+        prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
@@ -166,7 +153,6 @@ class SparkRun:
         trigger: dict[str, Any] = (
             {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
         )
-        session.streams.addListener(self._durations)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
             .trigger(**trigger)
@@ -204,6 +190,7 @@ class SparkRun:
             while not (self._drained.is_set() or self._stopping or self._query is None):
                 left_s = until_s - time.monotonic()
                 ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
+                self._durations.ask(self._query)
                 if ended and self._is_bounded and self._error is None and not self._stopping:
                     self._drained.set()
                 if ended or left_s <= _POLL_S:
@@ -228,14 +215,12 @@ class SparkRun:
             self._error = told_by_spark(error)
         finally:
             if self._query is not None:
-                self._session.streams.removeListener(self._durations)
-                # The last events may still have been on their way.
-                for told in self._query.recentProgress:
-                    self._durations.take(told)
+                self._durations.ask(self._query)
             self._durations.flush()
             close_writers(self._writers, complete)
             if self._log is not None:
                 self._log.close()
+            self._checkpoint_lock.free()
             self.checkpoint.remove()
         if self._error is not None and not isinstance(self._error, _Stopping):
             raise self._error
@@ -259,6 +244,8 @@ class SparkRun:
                 raise _Stopping("the run is being stopped")
             assert self._driver is not None
             try:
+                if self._query is not None:  # else it is just being started
+                    self._durations.ask(self._query)
                 self._tell(self._driver.run(frame, batch_id))
             except BaseException as error:
                 self._error = told_by_spark(error)
@@ -322,13 +309,13 @@ class SparkRun:
         """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""
         spec = self._graph[source_id].spec
         assert isinstance(spec, SourceSpec)
-        source = self._shipped[source_id]
+        source = self._prepared.shipped[source_id]
         if isinstance(spec.source, FrameSource):
             frame = spec.source.frame(self._session)
             assert self._driver is not None
             if self._driver.frames is not None:
                 return self._driver.frames.stream(frame)
-            pruned = self._prefix(source_id).prune(frame)
+            pruned = prefix_of(self._graph, source_id).prune(frame)
             return FrameTask(job, source_id, Input(source_id), True).over(pruned)
         if not isinstance(source, NodeSource):
             raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
@@ -343,34 +330,3 @@ class SparkRun:
             readers=None if job.here().job.whole is None else Readers(self.checkpoint.state),
         )
         return self._session.readStream.format(name).load()
-
-    def _frame_prefix(self, sources: list[str]) -> Prefix | None:
-        """What Spark can do itself with the one source of the app, if that is a DataFrame."""
-        spec = self._graph[sources[0]].spec
-        assert isinstance(spec, SourceSpec)
-        if len(sources) > 1 or not isinstance(spec.source, FrameSource):
-            return None  # a batch of several sources is one DataFrame of messages already
-        return self._prefix(sources[0])
-
-    def _prefix(self, source_id: str) -> Prefix:
-        graph = without_plain_projections(self._graph)
-        return plan_prefix(graph, graph[source_id], plan(graph))
-
-
-def _check_replayable(source_id: str, source: NodeSource) -> None:
-    if type(source).positions is NodeSource.positions:
-        raise RunError(
-            f"source '{source_id}' cannot be read again, as Spark must after a failure: "
-            f"{type(source).__name__} keeps no positions; run it with on=ps.Node(), or write its events to "
-            "files first"
-        )
-
-
-def _final(source: Source) -> list[int] | None:
-    if not isinstance(source, NodeSource) or not source.bounded:
-        return None
-    positions = source.positions()
-    try:
-        return positions.final
-    finally:
-        positions.close()

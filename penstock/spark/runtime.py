@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from penstock.engine.settings import Settings
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
+from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
 from penstock.spark.run import SparkRun
 from penstock.spark.summary import SparkSummary
@@ -28,9 +28,10 @@ class Spark:
     """Runs an app on Spark: embedded in this process by default, or on any Spark master.
 
     ``checkpoint`` is a folder, local or on a file system that both Spark and pyarrow can write, from which a
-    later run goes on; without one a run leaves nothing behind. ``tasks`` is how many tasks share the keys,
-    one per core unless said otherwise; it may differ from run to run. ``batch_events`` limits how many
-    events of each source a batch reads. ``progress`` is a file to which every batch adds a line of JSON.
+    later run goes on; without one a run leaves nothing behind. ``tasks`` is how many tasks share the keys;
+    without it one does as long as batches are short, and as many as there are cores otherwise. It may differ
+    from run to run. ``batch_events`` limits how many events of each source a batch reads. ``progress`` is a
+    file to which every batch adds a line of JSON.
 
     Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
     """
@@ -80,17 +81,14 @@ class Spark:
         on_built: Callable[[int, int], None] | None = None,
         on_progress: Callable[[BatchProgress], None] | None = None,
     ) -> SparkSummary:
-        """Runs until the input ends or Ctrl-C. ``on_progress`` is called after every batch."""
+        """Runs until the input ends or Ctrl-C, which lets the batch at hand end; a second one ends at once.
+
+        ``on_progress`` is called after every batch.
+        """
         run = self.start(graph, name, on_built=on_built)
         run.on_progress = on_progress
-        interrupted = False
-        while True:
-            try:
-                while not run.wait(_POLL_S):
-                    pass
-                return run.finish()
-            except KeyboardInterrupt:
-                if interrupted:
-                    os._exit(130)
-                interrupted = True
-                run.stop()
+        with Interrupts() as interrupts:
+            while not run.wait(_POLL_S):
+                if interrupts.noted:
+                    run.stop()
+            return run.finish()

@@ -76,13 +76,13 @@ class TableFormat:
 
     def table(self, columns: Columns, hashes: Ints, strings: StringPool) -> pa.Table:
         """The rows as an Arrow table, which may share memory with the columns."""
-        arrays: list[ArrowArray] = [_flat(hashes, _INT64)]
+        arrays: list[ArrowArray] = [flat_array(hashes, _INT64)]
         for field, is_text, flat, kind, place, mask in self._places:
             data, nulls = columns[place], None if mask is None else columns[mask]
             if is_text:
                 arrays.append(_texts(data, nulls, strings))
             elif nulls is None and flat is not None:
-                arrays.append(_flat(data, kind))
+                arrays.append(flat_array(data, kind))
             else:
                 array: ArrowArray = pa.array(np.ascontiguousarray(data), mask=nulls)
                 arrays.append(array.cast(kind) if field.dtype is DataType.TIMESTAMP else array)
@@ -181,7 +181,7 @@ def _arrow_type(dtype: DataType) -> pa.DataType:
     return _STRING if dtype is DataType.STRING else arrow_type(dtype)
 
 
-def _flat(data: NDArray[Any], kind: pa.DataType) -> ArrowArray:
+def flat_array(data: NDArray[Any], kind: pa.DataType) -> ArrowArray:
     """Numbers or times without nulls: the very memory, in the Arrow type that has the same bits."""
     memory: Any = np.ascontiguousarray(data)
     return pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(memory)])
@@ -199,7 +199,7 @@ def _texts(codes: NDArray[Any], nulls: NDArray[np.bool_] | None, strings: String
         distinct, inverse = np.unique(shown, return_inverse=True)
         words = pa.array([strings.text(code) for code in distinct.tolist()], _TEXT)
     if nulls is None:
-        indices: ArrowArray = _flat(inverse.astype(np.int32), _INT32)
+        indices: ArrowArray = flat_array(inverse.astype(np.int32), _INT32)
     else:
         places = np.zeros(len(codes), np.int32)
         places[~nulls] = inverse

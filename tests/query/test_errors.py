@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.app import App
+from penstock.engine.sinks.parquet import Parquet
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin, QueryError, Writing, caller_origin
 from penstock.query.expr import col, lit
@@ -341,6 +343,14 @@ def test_sinks(traffic: Traffic) -> None:
     fails(lambda: app.sink("a", cars.window(SECOND), sink), "a window has no events yet", ".agg", step="a")  # type: ignore[arg-type]
     fails(lambda: app.sink("a", cars, None), "not a sink", "got None", step="a")  # type: ignore[arg-type]
     fails(lambda: app.sink("a", cars, NoSink), "not a sink", step="a")  # type: ignore[arg-type]
+    folder = Parquet("out/a")
+    app.sink("one", cars, folder)
+    fails(
+        lambda: app.sink("two", cars, Parquet(Path("out/a").absolute())),
+        "two sinks write to the same place",
+        "sink 'one' writes to '",
+        step="two",
+    )
     fails(lambda: app.sink("", cars, sink), "a sink's name must be a name", step="sink")
     fails(lambda: app.sink("cars", cars, sink), "duplicate name 'cars'", "a source of that name", step="cars")
     fails(lambda: app.sink("a", Traffic().cars, sink), "belongs to another app", step="a")

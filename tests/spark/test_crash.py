@@ -71,6 +71,7 @@ def test_a_driver_killed_from_outside_at_random_moments_goes_on(tasks: int | Non
     choose = random.Random(f"moments/{tasks}")
     for _ in range(10):
         run.kill_after(choose.randint(0, 2), choose.uniform(0.0, 0.6), tasks)
+    assert run.deaths >= 5  # the last ones may have come too late
     run.to_the_end(tasks)
 
 

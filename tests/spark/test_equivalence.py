@@ -46,6 +46,23 @@ def test_every_operator_gives_the_rows_of_the_reference(part: int, spark: SparkS
     check()
 
 
+@pytest.mark.parametrize("tasks", [None, 2])
+def test_two_sources_without_any_state_are_read_to_their_ends(tasks: int | None, spark: SparkSession) -> None:
+    app, sinks = ps.App("stateless"), {}
+    for name in ("some", "others"):
+        rows = [{"ts": number, "x": number} for number in range(10)]
+        source = ps.sources.Rows(rows, {"ts": "timestamp", "x": "int64"})
+        sinks[name] = ps.sinks.Memory()
+        app.sink(
+            f"even_{name}",
+            app.source(name, source, event_time="ts").filter(ps.col("x") % 2 == 0),
+            sinks[name],
+        )
+    summary = app.run(on=ps.Spark(tasks=tasks, batch_events=4))
+    assert summary.complete
+    assert [sorted(row["x"] for row in sink.rows()) for sink in sinks.values()] == [[0, 2, 4, 6, 8]] * 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_random_graphs_give_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:

@@ -393,6 +393,24 @@ def test_bad_records_and_late_events_are_counted_beside_the_groups(spark: SparkS
     assert sorted((row["$pane"], row["$n.0"]) for row in groups.to_pylist()) == [(1, 1), (2, 1)]
 
 
+def test_a_new_watermark_needs_no_new_java_code(spark: SparkSession) -> None:
+    app = ps.App("cars")
+    schema = Schema(ts="timestamp?", k="int32?")
+    cars = app.source("cars", Records(schema), event_time="ts", lateness="1s")
+    app.sink("out", cars.key_by("k").window(ps.tumbling("10us")).agg(n=ps.count()), ps.sinks.Memory())
+    prefix = prefix_of(without_plain_projections(app.graph()))
+    events = frame(spark, [{"ts": time, "k": 1} for time in (-7, 3, 12)], schema)
+    batch = prefix.prune(events).repartition(1)  # else Spark computes it all while it plans
+    assert spark._jvm is not None
+    compilations = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+    late, compiled = [], []
+    for watermark_us in (-3, 5, 13):
+        late.append(left_out(prefix.apply(batch, watermark_us).toArrow())[1])
+        compiled.append(compilations.getCount())
+    assert late == [1, 2, 3]
+    assert compiled[1:] == compiled[:-1]
+
+
 def test_nothing_is_checked_where_nothing_can_be_null(spark: SparkSession) -> None:
     graph = graph_of(lambda cars: {"out": cars.select("id", "k")})
     assert prefix_of(graph).prune(frame(spark, [], CARS)).columns == ["ts", "id", "k"]

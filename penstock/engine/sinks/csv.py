@@ -35,6 +35,10 @@ class Csv(NodeSink):
         return "rows are in the file once written; a crash may cut the last line, a new run starts a new file"
 
     @property
+    def target(self) -> Path:
+        return self._path
+
+    @property
     def batch_guarantee(self) -> str:
         return EXACTLY_ONCE
 

@@ -31,6 +31,10 @@ class JsonLines(NodeSink):
         return "rows are in the file once written; a crash may cut the last line, a new run starts a new file"
 
     @property
+    def target(self) -> Path:
+        return self._path
+
+    @property
     def batch_guarantee(self) -> str:
         return EXACTLY_ONCE
 

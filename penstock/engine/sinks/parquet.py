@@ -38,6 +38,10 @@ class Parquet(NodeSink):
         )
 
     @property
+    def target(self) -> Path:
+        return self._path
+
+    @property
     def batch_guarantee(self) -> str:
         return "exactly once: a file per batch, whole or not there, and replaced if the batch comes again"
 
