@@ -83,7 +83,7 @@ class InlineEngine:
         """Lets a source read all that its batch has. What it read last still waits for ``run``, so that
         operators can take it in one turn with the watermark that follows."""
         while not source.finished:
-            self._turn(source)
+            self._turn(source, self._turn_limit)
             if not source.finished:
                 self.run()
 
