@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import heappop, heappush
 
 from penstock.engine.figures import NEVER_NS, Figures
 from penstock.engine.vertex import Vertex
@@ -11,8 +12,9 @@ from penstock.engine.vertex import Vertex
 class Arrivals:
     """Keeps in the figures when each source's next event is due.
 
-    A paced source that was read empty waits for the next epoch, so that a turn reads a millisecond's events
-    rather than ten. A source that cannot tell when it has more is asked at every epoch.
+    A paced source that was read empty waits for an epoch, or as long as the policy wants it to
+    (``patience_ns``), so that a turn reads a millisecond's events rather than ten. A source that cannot tell
+    when it has more is asked at every epoch.
     """
 
     def __init__(self, vertices: list[Vertex], figures: Figures, epoch_ns: int) -> None:
@@ -20,6 +22,10 @@ class Arrivals:
         self._figures = figures
         self._epoch_ns = epoch_ns
         self._unpaced: set[int] = set()  # those that cannot tell
+        self._vertices = vertices
+        self._looks: list[tuple[int, int]] = []  # (when, source): a heap; the latest by ``_look_ns`` counts
+        self._look_ns: dict[int, int] = {}
+        self.patience_ns = 0
         self.polls = False  # there are some that have to be asked again and again
 
     def after_turn(self, vertex: Vertex, now_ns: int) -> int:
@@ -38,14 +44,23 @@ class Arrivals:
             return pending
         self._figures.expect(index, due_ns)
         self._figures.wait_from(index, due_ns if due_ns < now_ns else 0)
-        is_late = 2 * (now_ns - due_ns) >= self._epoch_ns  # then it must not wait for the epoch
+        self.look_after(index, now_ns + max(self._epoch_ns, self.patience_ns), due_ns)
+        is_late = 2 * (now_ns - due_ns) >= self._epoch_ns  # then it need not wait for the epoch
         return source.available(now_ns) if is_late else 0
+
+    def look_after(self, index: int, when_ns: int, due_ns: int = 0) -> None:
+        """Looks at this source then, or when its next event is due."""
+        when_ns = max(when_ns, due_ns)
+        self._look_ns[index] = when_ns
+        heappush(self._looks, (when_ns, index))
 
     def note(self, vertex: Vertex, now_ns: int, pending: int) -> None:
         """The source was asked and has so many events; notes when it has the next, as far as it knows."""
         assert vertex.source is not None
         due_ns = now_ns if pending else vertex.source.next_due_ns()
         self._figures.expect(vertex.index, NEVER_NS if due_ns is None else due_ns, pending)
+        if due_ns is not None:
+            self.look_after(vertex.index, due_ns)
         self._figures.wait_from(vertex.index, now_ns if pending else 0)
 
     def poll(self, now_ns: int) -> None:
@@ -60,13 +75,18 @@ class Arrivals:
 
     def due(self, now_ns: int) -> Iterator[tuple[Vertex, int]]:
         """The sources that can read something by now, and how much."""
-        for vertex in self._sources:
-            if self._figures.due(vertex.index) <= now_ns and (pending := vertex.work(now_ns)):
-                yield vertex, pending
+        looks = self._looks
+        while looks and looks[0][0] <= now_ns:
+            when_ns, index = heappop(looks)
+            if self._look_ns.get(index) == when_ns:
+                vertex = self._vertices[index]
+                if pending := vertex.work(now_ns):
+                    yield vertex, pending
 
-    def next_due_ns(self) -> int:
-        """When the next event of any source is due."""
-        return min((self._figures.due(vertex.index) for vertex in self._sources), default=NEVER_NS)
+    @property
+    def next_look_ns(self) -> int:
+        """When the next source should be looked at."""
+        return self._looks[0][0] if self._looks else NEVER_NS
 
     def ask_all(self) -> None:
         """Every source should be asked: something has happened to them."""

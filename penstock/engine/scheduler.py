@@ -50,8 +50,10 @@ class Scheduler:
         turn_limit: int,
         epoch_us: int,
         consumption: Consumption | None = None,
+        workers: int = 1,
     ) -> None:
         self._vertices = vertices
+        self._other_workers = workers - 1
         self._policy = policy
         self._follows_queues = getattr(policy, "follows_queues", False)
         self._turn_limit = turn_limit
@@ -69,11 +71,11 @@ class Scheduler:
         self._lock = Lock()
         self._wake = Condition(self._lock)
         self._sleeping = 0
-        self._running: list[Vertex] = []
+        self._running: set[Vertex] = set()
+        self._chains = [_chain(vertex) for vertex in vertices]
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._period_ns = self._epoch_ns  # from plan to plan
         self._plan_at_ns = 0
-        self._admit_at_ns = 0
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
         self._is_quiet = False  # nothing waits anywhere
@@ -90,20 +92,22 @@ class Scheduler:
     # -- for workers -----------------------------------------------------------------------------
 
     def next_turns(self, most: int = _ROUND) -> list[tuple[Vertex, int]]:
-        """The next operators to run, now held by the caller, with the limits of their turns; empty if nothing
-        can run or it is not worth it.
+        """The next operators to run, in this order, now held by the caller, with the limits of their turns;
+        empty if nothing can run or it is not worth it.
 
-        It is one, or if turns are so short that one worker takes them all, several at once: then a decision
-        costs least.
+        It is one and those behind it that would be next anyway, or if turns are so short that one worker
+        takes them all, several at once: then a decision costs least.
         """
-        with self._lock:
-            if self._stopped or (self._alone and self._running):
-                return []
+        return self.exchange([], 0, most)
+
+    def exchange(self, vertices: list[Vertex], ended_ns: int, most: int = _ROUND) -> list[tuple[Vertex, int]]:
+        """Gives back operators whose turns have ended and takes the next."""
+        with self._wake:
             self._asked += 1
             if self._asked % _TIMED:
-                return self._pick(most)
+                return self._exchange(vertices, ended_ns, most)
             began_ns, planned_ns = time.thread_time_ns(), self.planning_ns
-            turns = self._pick(most)
+            turns = self._exchange(vertices, ended_ns, most)
             took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
             self.decision_ns += max(0, took_ns) * _TIMED
             return turns
@@ -124,12 +128,7 @@ class Scheduler:
     def finish_turns(self, vertices: list[Vertex], now_ns: int) -> None:
         """Gives operators back and wakes a sleeper if there is work for it."""
         with self._wake:
-            if self._asked % _TIMED:
-                self._take_back(vertices, now_ns)
-            else:
-                began_ns = time.thread_time_ns()
-                self._take_back(vertices, now_ns)
-                self.decision_ns += max(0, time.thread_time_ns() - began_ns - self._clock_ns) * _TIMED
+            self._take_back(vertices, now_ns)
             if self._sleeping and not self._alone and (self._is_stale or len(self._queue) > 1):
                 self._wake.notify()  # one of those is for the caller
 
@@ -188,7 +187,7 @@ class Scheduler:
             elif self._running:
                 pause_ns = self._epoch_ns * 2
             elif self._is_quiet and not self._arrivals.polls and not len(self._queue):
-                pause_ns = max(pause_ns, min(self._arrivals.next_due_ns() - now_ns, _LONGEST_SLEEP_NS))
+                pause_ns = max(pause_ns, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
             self._next_look_ns = now_ns + pause_ns
         if self._nudge.wait(pause_ns / 1e9):
             self._nudge.clear()
@@ -214,8 +213,14 @@ class Scheduler:
 
     # -- within the lock -------------------------------------------------------------------------
 
-    def _pick(self, most: int) -> list[tuple[Vertex, int]]:
-        now_ns = time.perf_counter_ns()
+    def _exchange(self, vertices: list[Vertex], ended_ns: int, most: int) -> list[tuple[Vertex, int]]:
+        if vertices:
+            self._take_back(vertices, ended_ns)
+        if self._stopped or (self._alone and self._running):
+            return []
+        return self._pick(most, ended_ns or time.perf_counter_ns())
+
+    def _pick(self, most: int, now_ns: int) -> list[tuple[Vertex, int]]:
         while self._unblocked:
             vertex = self._unblocked.popleft()
             if not vertex.running:
@@ -224,33 +229,56 @@ class Scheduler:
             self._begin_epoch(now_ns)
         elif self._is_stale:
             self._replan(now_ns)
-        elif now_ns >= self._admit_at_ns:
+        elif now_ns >= self._arrivals.next_look_ns:
             self._admit_sources(now_ns)
         turns: list[tuple[Vertex, int]] = []
-        queue, policy, consumption = self._queue, self._policy, self._consumption
+        queue = self._queue
         while (number := queue.pop()) is not None:
             vertex = self._vertices[number]
             pending = vertex.work(now_ns)
             if pending:
-                limit = policy.turn_limit(number, now_ns, self._plan, self._state)
-                if consumption is not None:
-                    limit = min(limit, consumption.events(pending))
-                vertex.running = True
-                turns.append((vertex, limit))
-                if not self._alone or len(turns) >= most:
+                turns.append(self._hold(vertex, pending, now_ns))
+                if not self._alone:
+                    if most > 1 and len(queue) >= self._other_workers:
+                        self._hold_chain(vertex, turns, now_ns)
+                    break
+                if len(turns) >= most:
                     break
             elif vertex.source is not None and not vertex.blocked:
                 self._arrivals.note(vertex, now_ns, 0)
-        self._running.extend([vertex for vertex, _ in turns])
         if self._sleeping and not self._alone and len(queue):
             self._wake.notify()
         return turns
+
+    def _hold(self, vertex: Vertex, pending: int, now_ns: int) -> tuple[Vertex, int]:
+        limit = self._policy.turn_limit(vertex.index, now_ns, self._plan, self._state)
+        if self._consumption is not None:
+            limit = min(limit, self._consumption.events(pending))
+        vertex.running = True
+        self._running.add(vertex)
+        return vertex, limit
+
+    def _hold_chain(self, first: Vertex, turns: list[tuple[Vertex, int]], now_ns: int) -> None:
+        """Gives out with an operator those behind it, as far as the policy puts them before it.
+
+        They would be next as soon as its turn has sent them something, and find that in the cache. One that
+        has work already is left to other workers, and so is everything while they may have nothing to do.
+        """
+        queue, potential = self._queue, self._plan.potential
+        least = queue.last(first.index)
+        for reader in self._chains[first.index]:
+            number = reader.index
+            if reader.running or reader.blocked or queue.priority(number) or potential[number] < least:
+                break
+            turns.append(self._hold(reader, self._turn_limit, now_ns))
 
     def _take_back(self, vertices: list[Vertex], now_ns: int) -> None:
         figures = self.figures
         one_by_one = len(vertices) <= _FEW
         for vertex in vertices:
             vertex.running = False
+        self._running.difference_update(vertices)
+        for vertex in vertices:
             has_sent = figures.end_turn(vertex, now_ns)
             if vertex.finished:
                 self._end(vertex)
@@ -265,7 +293,6 @@ class Scheduler:
                 figures.wait_from(vertex.index, 0)  # the plan will see
             if has_sent and one_by_one:
                 self._let_readers_in(vertex, now_ns)
-        self._running = [vertex for vertex in self._running if vertex.running]
         self._is_stale = self._is_stale or not one_by_one
 
     def _end(self, vertex: Vertex) -> None:
@@ -308,10 +335,12 @@ class Scheduler:
 
     def _admit_sources(self, now_ns: int) -> None:
         """Lets sources in whose next event is due by now."""
-        self._admit_at_ns = now_ns + self._epoch_ns
         for vertex, pending in self._arrivals.due(now_ns):
-            if not self._queue.priority(vertex.index):
-                self._put(vertex, pending, now_ns - self.figures.last_turn(vertex.index))
+            index = vertex.index
+            if not self._queue.priority(index):
+                self._put(vertex, pending, now_ns - self.figures.last_turn(index))
+                if not self._queue.priority(index):  # not worth it yet
+                    self._arrivals.look_after(index, now_ns + self._epoch_ns)
 
     def _put(self, vertex: Vertex, pending: int, idle_ns: int) -> None:
         number = vertex.index
@@ -326,7 +355,6 @@ class Scheduler:
     def _replan(self, now_ns: int) -> None:
         began_ns = time.thread_time_ns()
         self._is_stale = False
-        self._admit_at_ns = now_ns + self._epoch_ns
         self._unblocked.clear()  # the plan sees them
         figures, seen = self.figures, self._observation
         pending = figures.pending(now_ns)
@@ -345,6 +373,7 @@ class Scheduler:
             self._period_ns,
         )
         self._plan, self._state = self._policy.plan(snapshot, self._state)
+        self._arrivals.patience_ns = self._policy.patience_ns(self._state) + 1
         self._queue.load(self._plan.priority)
         self._is_quiet = figures.is_quiet(pending)
         for vertex in self._running:
@@ -352,6 +381,19 @@ class Scheduler:
             pending[vertex.index] = 0
         self._alone = is_better_alone(self._plan, pending, figures.least_cost_ns)
         self.planning_ns += time.thread_time_ns() - began_ns
+
+
+def _chain(vertex: Vertex) -> tuple[Vertex, ...]:
+    """The operators behind this one of which each is the only reader of the one before and reads nothing
+    else."""
+    chain: list[Vertex] = []
+    while len(set(vertex.readers)) == 1 and len(chain) < _FEW - 1:
+        (reader,) = set(vertex.readers)
+        if any(edge.outlet not in vertex.outlets for edge in reader.edges):
+            break
+        chain.append(reader)
+        vertex = reader
+    return tuple(chain)
 
 
 def _cost_of_clock_ns() -> int:

@@ -27,7 +27,9 @@ class WorkerPool:
         self._count = settings.worker_count
         policy = policy_named(settings.scheduling, settings.adaptation)
         consumption = consumption_of(settings.consumption)
-        self._scheduler = Scheduler(vertices, policy, settings.turn_limit, settings.epoch_us, consumption)
+        self._scheduler = Scheduler(
+            vertices, policy, settings.turn_limit, settings.epoch_us, consumption, self._count
+        )
         self._on_end = on_end
         self._error: BaseException | None = None
         self._lock = threading.Lock()
@@ -68,18 +70,21 @@ class WorkerPool:
     def _work(self) -> None:
         scheduler, clock = self._scheduler, time.perf_counter_ns
         try:
+            turns = scheduler.next_turns()
             while not scheduler.stopped:
-                turns = scheduler.next_turns()
                 if not turns:
                     scheduler.sleep()
+                    turns = scheduler.next_turns()
                     continue
                 ended_ns = clock()
                 for vertex, limit in turns:
+                    if vertex.source is None and not vertex.waiting():
+                        continue  # held for what the one before would send, which was nothing
                     since_ns, began_ns = scheduler.ready_since_ns(vertex), ended_ns
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                scheduler.finish_turns([vertex for vertex, _ in turns], ended_ns)
+                turns = scheduler.exchange([vertex for vertex, _ in turns], ended_ns)
         except BaseException as error:
             self._fail(error)
         finally:

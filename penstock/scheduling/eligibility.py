@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
 from penstock.scheduling.policy import Floats, Integers, Snapshot
+
+#: Above every priority that follows from output costs.
+OVERDUE = 1e15
 
 
 def eligible_priority(
@@ -13,7 +18,8 @@ def eligible_priority(
     potential: Floats,
     limit: Integers,
     event_threshold: float,
-    idle_threshold_ns: float,
+    idle_threshold_ns: Floats,
+    overdue_ns: float = math.inf,
 ) -> Floats:
     """The potential of those that are eligible, 0 of all others.
 
@@ -22,6 +28,8 @@ def eligible_priority(
     would leave out C and D of the paper's own example, and an operator so slow that a turn takes fewer events
     than the threshold would have to wait although its turn could not be longer. A backpressured operator has
     no pending events by the definition of a snapshot.
+
+    Those that have waited for ``overdue_ns`` more than their idle threshold go first, the longest before.
     """
     priority = np.empty(len(potential))
     _eligible_priority(
@@ -32,6 +40,8 @@ def eligible_priority(
         idle_threshold_ns,
         potential,
         limit,
+        snapshot.waiting_since_ns,
+        overdue_ns,
         priority,
     )
     return priority
@@ -45,7 +55,8 @@ def is_eligible(
 
 
 @numba.njit(
-    "void(int64[::1], int64[::1], int64, float64, float64, float64[::1], int64[::1], float64[::1])",
+    "void(int64[::1], int64[::1], int64, float64, float64[::1], float64[::1], int64[::1], int64[::1],"
+    " float64, float64[::1])",
     cache=True,
 )
 def _eligible_priority(
@@ -53,13 +64,19 @@ def _eligible_priority(
     last_turn_ns: Integers,
     now_ns: int,
     event_threshold: float,
-    idle_threshold_ns: float,
+    idle_threshold_ns: Floats,
     potential: Floats,
     limit: Integers,
+    waiting_since_ns: Integers,
+    overdue_ns: float,
     priority: Floats,
 ) -> None:
     for operator in range(len(pending)):
         waiting = pending[operator]
-        has_waited = now_ns - last_turn_ns[operator] > idle_threshold_ns
+        has_waited = now_ns - last_turn_ns[operator] > idle_threshold_ns[operator]
         enough = waiting >= event_threshold or waiting >= limit[operator]
         priority[operator] = potential[operator] if waiting > 0 and (enough or has_waited) else 0.0
+        if priority[operator] > 0.0 and waiting_since_ns[operator] > 0:
+            beyond_ns = now_ns - waiting_since_ns[operator] - idle_threshold_ns[operator] - overdue_ns
+            if beyond_ns > 0.0:
+                priority[operator] = OVERDUE + beyond_ns

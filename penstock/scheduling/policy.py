@@ -85,6 +85,10 @@ class Policy(Protocol):
         """How many events its turn may take if it begins now."""
         ...
 
+    def patience_ns(self, state: Any) -> int:
+        """How long a source may wait from turn to turn if it has few events."""
+        ...
+
 
 class EpochPolicy:
     """What most policies have in common: an operator with events is eligible, and its priority holds for the
@@ -100,6 +104,9 @@ class EpochPolicy:
 
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: Any) -> int:
         return int(plan.limit[operator])
+
+    def patience_ns(self, state: Any) -> int:
+        return 0
 
 
 def plan_of(snapshot: Snapshot, potential: Floats) -> Plan:

@@ -32,6 +32,7 @@ class State(NamedTuple):
     priority: Floats
     limit: Integers  # N_proc for a turn that begins with the epoch
     least: int  # N_min
+    idle_ns: Floats  # the idle threshold of each operator
 
     def holds_for(self, snapshot: Snapshot) -> bool:
         return (
@@ -56,31 +57,39 @@ class StateBased:
     def initial_state(self, topology: Topology) -> State:
         nothing = np.empty(0)
         limit = np.empty(0, np.int64)
-        return State(self.adaptation.initial(), 0, nothing, nothing, nothing, nothing, limit, 1)
+        thresholds = self.adaptation.initial()
+        idle_ns = self._idle_ns(topology, thresholds)
+        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, 1, idle_ns)
 
     def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
         if not state.holds_for(snapshot):
             state = self._computed(snapshot, state)
         if snapshot.now_ns >= state.adapt_at_ns:
             state = self._adapted(snapshot, state)
-        thresholds = state.thresholds
+        events = state.thresholds.events
         priority = eligible_priority(
-            snapshot, state.priority, state.limit, thresholds.events, thresholds.idle_ns
+            snapshot, state.priority, state.limit, events, state.idle_ns, self.adaptation.overdue_ns
         )
         return Plan(priority, state.limit, state.priority, snapshot.now_ns + snapshot.epoch_ns), state
 
     def refresh(
         self, operator: int, pending: int, plan: Plan, state: State, *, current: float = 0.0, idle_ns: int = 0
     ) -> float:
-        thresholds = state.thresholds
         limit = int(plan.limit[operator])
-        if is_eligible(pending, idle_ns, limit, thresholds.events, thresholds.idle_ns):
+        if is_eligible(pending, idle_ns, limit, state.thresholds.events, state.idle_ns[operator]):
             return float(plan.potential[operator])
         return 0.0
 
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
         left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
         return min(int(plan.limit[operator]), max(left, state.least))
+
+    def patience_ns(self, state: State) -> int:
+        return int(state.thresholds.idle_ns * self.adaptation.source_idle)
+
+    def _idle_ns(self, topology: Topology, thresholds: Thresholds) -> Floats:
+        is_source = np.array([kind == "source" for kind in topology.kinds])
+        return np.where(is_source, self.adaptation.source_idle, 1.0) * thresholds.idle_ns
 
     def _computed(self, snapshot: Snapshot, state: State) -> State:
         cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity
@@ -89,8 +98,13 @@ class StateBased:
         priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
         least = self.least_events or max(1, snapshot.turn_limit // _LEAST_SHARE)
         limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
-        return State(
-            state.thresholds, state.adapt_at_ns, cost_ns, selectivity, gradient, priority, limit, least
+        return state._replace(
+            cost_ns=cost_ns,
+            selectivity=selectivity,
+            gradient=gradient,
+            priority=priority,
+            limit=limit,
+            least=least,
         )
 
     def _adapted(self, snapshot: Snapshot, state: State) -> State:
@@ -98,6 +112,6 @@ class StateBased:
         if state.adapt_at_ns == 0:  # the first look: nothing is known of the gradient
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
-        return state._replace(
-            adapt_at_ns=adapt_at_ns, thresholds=self.adaptation.adapt(state.thresholds, gradient)
-        )
+        thresholds = self.adaptation.adapt(state.thresholds, gradient)
+        idle_ns = self._idle_ns(snapshot.topology, thresholds)
+        return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, idle_ns=idle_ns)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 #: The block that the paper's thresholds are meant for.
@@ -23,6 +24,11 @@ class Range:
         return change if 0 < value + change < self.largest else 0.0
 
 
+_IDLE_NS = Range(2e6, 4e6, 1e6)
+_SOURCE_IDLE = 10.0
+_OVERDUE_NS = 10e6
+
+
 class Thresholds(NamedTuple):
     """The thresholds in force, those before the last change, and the gradient that led to it."""
 
@@ -38,10 +44,18 @@ class Adaptation:
 
     events: Range = Range(1_000.0, 10_000.0, 1_000.0)
     idle_ns: Range = Range(1e6, 100e6, 10e6)
+    #: How many times longer a source is idle before few events are worth a turn. The paper's sources have
+    #: threads of their own. Ours are scheduled, and what they read at once is what everyone behind them takes
+    #: in one turn: every turn costs some ten microseconds, however few its events.
+    source_idle: float = 1.0
+    #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
+    #: leaves dear queries for last, and a query without turns shows no growing latency either.
+    overdue_ns: float = math.inf
 
     @classmethod
     def for_block(cls, block_events: int, capacity: int) -> Adaptation:
-        """The event threshold grows with the block; the idle threshold does too, but only up to twice.
+        """The event threshold grows with the block. The idle threshold stays below some milliseconds: waiting
+        is the sources' part, and they wait for a multiple of it.
 
         ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and at half
         of it the writer soon has to wait.
@@ -49,8 +63,8 @@ class Adaptation:
         scale, paper = block_events / _PAPER_BLOCK_EVENTS, cls()
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.5 * capacity)
-        idle_ns = replace(paper.idle_ns, initial=paper.idle_ns.initial * min(max(scale, 0.25), 2.0))
-        return Adaptation(Range(initial, largest, paper.events.largest_step * scale), idle_ns)
+        events = Range(initial, largest, paper.events.largest_step * scale)
+        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS)
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)
