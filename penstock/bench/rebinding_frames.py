@@ -19,6 +19,8 @@ class FramePace(Pace):
     (100, 100, 200)
     """
 
+    in_bursts = True
+
     def __init__(self, agents: int, frames_per_second: int) -> None:
         super().__init__(agents * frames_per_second)
         self._agents = agents

@@ -22,6 +22,9 @@ _NAMES = {
     "single_queue": "single queue",
     "greedy_blocking": "greedy, blocking",
     "greedy": "greedy, non-blocking",
+    "greedy_by_type": "greedy, from by type",
+    "greedy_eager_blocking": "greedy without tolerance, blocking",
+    "greedy_eager": "greedy without tolerance, non-blocking",
     "greedy_literal": "greedy as printed",
 }
 _COLOURS = {
@@ -31,6 +34,9 @@ _COLOURS = {
     "single_queue": "tab:purple",
     "greedy_blocking": "tab:green",
     "greedy": "tab:blue",
+    "greedy_by_type": "tab:olive",
+    "greedy_eager_blocking": "tab:green",
+    "greedy_eager": "tab:blue",
     "greedy_literal": "tab:cyan",
 }
 
@@ -96,7 +102,7 @@ def draw_measured(distributions: Mapping[str, Mapping[str, float]], agents: int,
 def _lines(panel: Axes, outcomes: Outcomes) -> None:
     for variant, runs in outcomes.items():
         seconds, means_ms = mean_over_seeds(runs)
-        style = "--" if variant == "greedy" else "-"  # what lies below stays visible
+        style = "--" if variant in ("greedy", "greedy_eager") else "-"  # what lies below stays visible
         panel.plot(seconds, means_ms, style, color=_COLOURS[variant], label=_NAMES[variant])
     panel.axhline(DEADLINE_MS, color="grey", linewidth=0.8, linestyle=":")
     panel.set_xlabel("time (s)")

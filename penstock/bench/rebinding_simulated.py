@@ -22,8 +22,9 @@ from penstock.sim.results import SimResult
 from penstock.sim.traffic_load import TrafficLoad
 
 #: What every seed of the search must show to count as sustained: more than the 0.99 that is asked of the
-#: evaluation, whose seeds are others.
+#: evaluation, whose seeds are others. Seeds differ by 0.01, as greedy comes to rest in different bindings.
 SUSTAINED = 0.992
+_GROWTH = 1.25  # of the search: the paper's load is not far off
 _ACTIVE = 0.5  # a thread that works this much of what the busiest one does counts as active
 
 
@@ -47,6 +48,7 @@ class Outcome:
     p50_ms: float
     p99_ms: float
     active_threads: float
+    rebinds: float  # operators moved in the whole run
     rebinds_per_plan: float  # operators moved each time, once settled
     rebind_ms_per_plan: (
         float  # what all threads together spent on it: acting on it, and waiting for one another
@@ -64,6 +66,7 @@ FIGURES = (
     "p50_ms",
     "p99_ms",
     "active_threads",
+    "rebinds",
     "rebinds_per_plan",
     "rebind_ms_per_plan",
 )
@@ -116,7 +119,7 @@ class Simulations:
             tell(tried.most_agents, worst)
             return worst >= SUSTAINED
 
-        return round(load.most_agents * highest(sustains, 16.0, accuracy))
+        return round(load.most_agents * highest(sustains, 16.0, accuracy, _GROWTH))
 
 
 @contextmanager
@@ -149,6 +152,7 @@ def outcome_of(result: SimResult, setting: Setting) -> Outcome:
         p50_ms=result.quantile_ms(0.5, since_s),
         p99_ms=result.quantile_ms(0.99, since_s),
         active_threads=float((busy >= _ACTIVE * busy.max()).sum()),
+        rebinds=float(sum(moved for _, moved in result.rebinds)),
         rebinds_per_plan=sum(settled) / max(1, len(settled)),
         rebind_ms_per_plan=(overheads.rebind_ns + overheads.barrier_wait_ns) / plans / 1e6,
         seconds=tuple(seconds.tolist()),
@@ -211,27 +215,38 @@ class Difference:
         return Difference(*interval([a - b for a, b in zip(ours, theirs, strict=True)]))
 
     @property
+    def is_significant(self) -> bool:
+        """Whether 0 lies outside the interval."""
+        return self.high < 0 or self.low > 0
+
+    @property
     def verdict(self) -> str:
         if self.high < 0:
             return "lower"
         return "higher" if self.low > 0 else "no significant difference"
 
 
-def installations_compared(outcomes: Outcomes) -> dict[str, Any]:
+def installations_compared(outcomes: Outcomes, policy: str = "greedy") -> dict[str, Any]:
     """Non-blocking against blocking installation, in median and 99th percentile: is the paper's claim so?"""
-    found: dict[str, Any] = {}
+    non_blocking, blocking = outcomes[policy], outcomes[f"{policy}_blocking"]
+    found: dict[str, Any] = {"seeds": len(non_blocking)}
     differences = {}
     for name in ("p50_ms", "p99_ms"):
         ours, theirs = (
-            [getattr(outcome, name) for outcome in outcomes[variant]]
-            for variant in ("greedy", "greedy_blocking")
+            [getattr(outcome, name) for outcome in variant] for variant in (non_blocking, blocking)
         )
         difference = differences[name] = Difference.of(ours, theirs)
         found[name] = {
             "non_blocking": list(interval(ours)),
             "blocking": list(interval(theirs)),
             "difference": [difference.mean, difference.low, difference.high],
+            "significant": difference.is_significant,
             "verdict": difference.verdict,
+        }
+    for name in ("rebinds", "rebind_ms_per_plan"):
+        found[name] = {
+            "non_blocking": list(interval([getattr(outcome, name) for outcome in non_blocking])),
+            "blocking": list(interval([getattr(outcome, name) for outcome in blocking])),
         }
     found["median_not_worse"] = differences["p50_ms"].verdict != "higher"
     found["p99_better"] = differences["p99_ms"].verdict == "lower"

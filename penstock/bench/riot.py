@@ -5,29 +5,31 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import threadpoolctl  # type: ignore[import-untyped]
 
-from penstock.bench.rates import Lengths, highest_rate, interval
+from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, median, progress
 from penstock.bench.riot_operators import OperatorFigures, operator_figures
 from penstock.bench.riot_plots import draw_consumption, draw_curves, draw_queues, draw_variation
+from penstock.bench.riot_rates import ratio_interval, rounds_ratios, search_rates
 from penstock.bench.riot_runs import (
     BLOCK,
     SETTINGS,
     SYSTEMS,
     WORKERS,
+    Plan,
     Point,
     Topology,
+    in_turn,
     median_point,
     plain,
 )
 from penstock.workloads.riot import INSTANCES, TOPOLOGIES
 
-P99_MS = 100.0
 #: Rates of a curve, as shares of what the faster system processes when all messages are there at once.
 SHARES = (0.15, 0.4, 0.6, 0.8, 0.95)
 #: Those at which queues are looked into, as in figures 9 and 10.
@@ -35,6 +37,7 @@ LEVELS = {"low": 0.15, "medium": 0.6, "high": 0.8}
 #: What a turn takes of its queue (figure 11). All of it is the default, and so on the curve of STATS.
 CONSUMPTIONS: dict[str, str | int] = {"half": "half", **{f"at most {n}": n for n in (10, 50, 250)}}
 _SWEPT = (0.4, 0.6, 0.8)
+_LIMIT_ROUNDS = 2
 #: Messages of the run that finds out what is possible; the first of them only warm up.
 _MESSAGES = {"pred": 8_000, "stats": 1_500, "etl": 4_000, "train": 80}
 
@@ -42,20 +45,8 @@ Curves = dict[str, dict[str, list[Point]]]  # by topology and system
 Queues = dict[str, dict[str, dict[str, OperatorFigures]]]  # by system, level and operator
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How long and how often: the paper measures one minute, five times."""
-
-    curve: Lengths
-    curve_rounds: int
-    search: Lengths
-    search_rounds: int
-    growth: float  # between two rates of a search
-    steps: int  # of bisection between them
-
-
-DEFAULT = Plan(Lengths(0.4, 1.2), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=3)
-FULL = Plan(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5)
+DEFAULT = Plan(Lengths(0.4, 1.2), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=2, confirmation=Lengths(0.4, 2))
+FULL = Plan(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5, confirmation=Lengths(10, 60))
 
 
 def run(options: Options) -> Report:
@@ -75,7 +66,7 @@ def run(options: Options) -> Report:
         rates = search_rates(topologies["stats"], 0.6 * most, plan)
     consumption = {"all": curves["stats"]["congestion"], **consumption}
     ratios = rounds_ratios(rates)
-    _, low, high = interval(ratios)
+    ratio, low, high = ratio_interval(ratios)
     out = options.out
     return Report(
         name="riot",
@@ -90,6 +81,7 @@ def run(options: Options) -> Report:
         figures={
             "stats_ratio_low": low,
             "stats_ratio_high": high,
+            "stats_ratio_is_above_1": low > 1.0,  # significantly: the 95 % interval is
             "stats_ratio_rounds": ratios,
             "stats_rate_under_100ms": rates,
             "messages_per_s_at_once": limits,
@@ -100,7 +92,7 @@ def run(options: Options) -> Report:
                 for system, levels in queues.items()
             },
         },
-        ratios={"stats_rate_under_100ms_congestion_vs_threads": median(ratios)},
+        ratios={"stats_rate_under_100ms_congestion_vs_threads": ratio},
         plots=(
             draw_curves(curves, out / "riot-curves.png"),
             draw_consumption(
@@ -151,50 +143,18 @@ def measure_consumption(topology: Topology, most: float, plan: Plan) -> dict[str
     return {rule: [median_point(found) for found in by_share.values()] for rule, by_share in points.items()}
 
 
-def search_rates(topology: Topology, start: float, plan: Plan) -> dict[str, list[float]]:
-    """By system the highest rate with p99 within the limit, once a round; a search starts where the last
-    ended."""
-    rates: dict[str, list[float]] = {system: [] for system in SYSTEMS}
-    for number in range(plan.search_rounds):
-        for system in in_turn(tuple(SYSTEMS), number):
-            found = highest_rate(
-                lambda rate, node=SYSTEMS[system]: topology.run(node, rate, plan.search),  # type: ignore[misc]
-                rates[system][-1] if rates[system] else start,
-                p99_ms=P99_MS,
-                steps=plan.steps,
-                growth=plan.growth,
-            )
-            rates[system].append(found.rate)
-        progress(
-            f"riot: round {number + 1} of {plan.search_rounds}: {topology.name} within {P99_MS:.0f} ms: "
-            + ", ".join(f"{system} {found[-1]:,.0f}/s" for system, found in rates.items())
-        )
-    return rates
-
-
-def rounds_ratios(rates: Mapping[str, Sequence[float]]) -> list[float]:
-    """Of each round the scheduled rate over that of threads.
-
-    >>> rounds_ratios({"congestion": [6.0, 5.0], "threads": [3.0, 5.0]})
-    [2.0, 1.0]
-    """
-    return [ours / theirs for ours, theirs in zip(rates["congestion"], rates["threads"], strict=True)]
-
-
-def in_turn(systems: tuple[str, ...], number: int) -> tuple[str, ...]:
-    """Who runs in a round, and in which order: nobody is always the first."""
-    first = number % len(systems)
-    return systems[first:] + systems[:first]
-
-
 def _limits(topology: Topology) -> dict[str, float]:
-    """Messages a second of each system if all are there at once; kernels are compiled before."""
+    """Messages a second of each system if all are there at once, the median of a few runs in turn; kernels
+    are compiled before."""
     messages = _MESSAGES[topology.name]
-    limits = {}
-    for system, node in SYSTEMS.items():
+    for node in SYSTEMS.values():
         topology.run_all(node, messages // 10)
-        metrics = topology.run_all(node, messages)
-        limits[system] = metrics.read / metrics.elapsed_s
+    found: dict[str, list[float]] = {system: [] for system in SYSTEMS}
+    for number in range(_LIMIT_ROUNDS):
+        for system in in_turn(tuple(SYSTEMS), number):
+            metrics = topology.run_all(SYSTEMS[system], messages)
+            found[system].append(metrics.read / metrics.elapsed_s)
+    limits = {system: median(rates) for system, rates in found.items()}
     progress(
         f"riot: {topology.name}, all at once: "
         + ", ".join(f"{system} {limit:,.0f} messages/s" for system, limit in limits.items())

@@ -40,6 +40,19 @@ SYSTEMS = {
 
 
 @dataclass(frozen=True)
+class Plan:
+    """How long and how often: the paper measures one minute, five times."""
+
+    curve: Lengths
+    curve_rounds: int
+    search: Lengths
+    search_rounds: int
+    growth: float  # between two rates of a search
+    steps: int  # of bisection between them
+    confirmation: Lengths  # of the run that a rate must be sustained in again to count
+
+
+@dataclass(frozen=True)
 class Point:
     """One rate on a curve. Latency counts from when a message was due to when its results were published."""
 
@@ -88,6 +101,12 @@ class Topology:
             source = Generator(messages.fill, dict(FIELDS), limit=limit, rate=rate, vocabulary=vocabulary)
         riot.topology(app, self.name, source, _publisher, settings=SETTINGS, folder=self._folder)
         return app.graph()
+
+
+def in_turn(systems: tuple[str, ...], number: int) -> tuple[str, ...]:
+    """Who runs in a round, and in which order: nobody is always the first."""
+    first = number % len(systems)
+    return systems[first:] + systems[:first]
 
 
 def point_of(paced: Paced, switches_per_message: float = math.nan) -> Point:

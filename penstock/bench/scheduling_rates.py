@@ -10,7 +10,7 @@ from penstock.bench.report import median, progress
 from penstock.bench.scheduling_systems import LIMIT_MS, THREADS, Workload, paced, systems
 
 SHARES = (0.5, 0.8, 0.95)
-_FIRST_RATE = 4_000_000.0  # where the very first search begins
+_FIRST_RATE = 6_000_000.0  # where the very first search begins
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from penstock.query.errors import PenstockError
 
 BINDINGS: dict[str, Callable[[], BindingPolicy]] = {
     "greedy": Greedy,
+    "greedy_by_type": lambda: Greedy(Order.BY_TYPE, name="greedy_by_type"),
+    "greedy_eager": lambda: Greedy(tolerance=0.0, name="greedy_eager"),
     "greedy_literal": GreedyLiteral,
     "static": Static,
     "static_interleaved": Static,

@@ -45,7 +45,7 @@ class Arrivals:
         self._figures.expect(index, due_ns)
         self._figures.wait_from(index, due_ns if due_ns < now_ns else 0)
         self.look_after(index, now_ns + max(self._epoch_ns, self.patience_ns), due_ns)
-        is_late = 2 * (now_ns - due_ns) >= self._epoch_ns  # then it need not wait for the epoch
+        is_late = 2 * (now_ns - due_ns) >= max(self._epoch_ns, self.patience_ns)  # then it need not wait
         return source.available(now_ns) if is_late else 0
 
     def look_after(self, index: int, when_ns: int, due_ns: int = 0) -> None:
@@ -74,14 +74,14 @@ class Arrivals:
                     self.note(vertex, now_ns, vertex.source.available(now_ns))
 
     def due(self, now_ns: int) -> Iterator[tuple[Vertex, int]]:
-        """The sources that can read something by now, and how much."""
+        """The sources that can read something by now, and how much, as far as that is known."""
         looks = self._looks
         while looks and looks[0][0] <= now_ns:
             when_ns, index = heappop(looks)
             if self._look_ns.get(index) == when_ns:
                 vertex = self._vertices[index]
-                if pending := vertex.work(now_ns):
-                    yield vertex, pending
+                if not (vertex.running or vertex.blocked or vertex.finished):
+                    yield vertex, self._figures.expected(index, now_ns)
 
     @property
     def next_look_ns(self) -> int:

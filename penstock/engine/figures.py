@@ -117,6 +117,11 @@ class Figures:
         self._due_view[index] = due_ns
         self._known_view[index] = known
 
+    def expected(self, index: int, now_ns: int) -> int:
+        """How many events this source has by its rate so far, at least one."""
+        since_ns = max(0, now_ns - self._due_view[index])
+        return max(1 + int(since_ns * self._expected_per_ns[index]), int(self._known_view[index]))
+
     def due(self, index: int) -> int:
         return int(self._due_view[index])
 

@@ -25,7 +25,7 @@ class OperatorThreads:
         self, vertices: list[Vertex], settings: Settings, on_end: Callable[[BaseException | None], None]
     ) -> None:
         self._limit = settings.turn_limit
-        self._epoch_ns = settings.epoch_us * 1_000
+        self._rest_ns = settings.adaptation.source_patience_ns
         self._poll_s = settings.epoch_us / 1e6
         self._on_end = on_end
         self._error: BaseException | None = None
@@ -107,7 +107,7 @@ class OperatorThreads:
         vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
         seat.in_turn = False
         if vertex.source is not None and vertex.source.next_due_ns() is not None:
-            seat.rest_until_ns = began_ns + self._epoch_ns
+            seat.rest_until_ns = began_ns + self._rest_ns
         seat.ready_since_ns = ended_ns if vertex.source is None and vertex.waiting() else 0
         if _sent(vertex) != sent:
             for reader in seat.readers:
@@ -137,9 +137,9 @@ class _Seat:
         self.readers: tuple[_Seat, ...] = ()
         self.ready_since_ns = 0  # since when it has had work and no turn; 0: it has none
         self.in_turn = False
-        # A source whose events come at a pace reads what is due once an epoch, as it does with workers. At a
-        # million events a second one that reads whenever an event is due is never done, and holds the
-        # interpreter lock.
+        # A source whose events come at a pace rests for as long as with state-based scheduling: at a million
+        # events a second one that reads whenever an event is due is never done, and holds the interpreter
+        # lock (a tenth of the rate under 100 ms).
         self.rest_until_ns = 0
 
     def wake(self) -> None:

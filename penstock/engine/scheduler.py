@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Set as AbstractSet
 from threading import Condition, Event, Lock
 
 import numpy as np
@@ -26,6 +27,7 @@ from penstock.scheduling.queue import SchedulingQueue
 #: More operators than this are planned for together, not refreshed one by one.
 _FEW = 8
 _ROUND = 64  # the most turns that a worker takes at once
+_MOST_BEHIND = 16  # operators that a worker takes together with the one before them
 #: A plan of many operators takes some ten microseconds. It is made anew after this many times what the last
 #: one took, so that planning takes a percent of a processor, but at least every so many epochs: periods of up
 #: to 5 ms cost neither latency nor throughput (enjima 5.3), and with hundreds of operators a round of turns
@@ -34,6 +36,7 @@ _PAUSE = 100
 _MOST_EPOCHS = 10
 _LONGEST_SLEEP_NS = 50_000_000  # of the scheduler's thread while nothing happens
 _TIMED = 8  # every so many-th decision is timed
+_NOBODY: frozenset[Vertex] = frozenset()
 
 
 class Scheduler:
@@ -72,7 +75,10 @@ class Scheduler:
         self._wake = Condition(self._lock)
         self._sleeping = 0
         self._running: set[Vertex] = set()
-        self._chains = [_chain(vertex) for vertex in vertices]
+        self._behind = [_behind(vertex, vertices) for vertex in vertices]
+        self._follows: dict[int, bool] = {}  # by operator: whether those behind it go before it
+        #: Operators whose figures have not been written since their turns ended, and when that was.
+        self._unwritten: dict[Vertex, int] = {}
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._period_ns = self._epoch_ns  # from plan to plan
         self._plan_at_ns = 0
@@ -98,16 +104,19 @@ class Scheduler:
         It is one and those behind it that would be next anyway, or if turns are so short that one worker
         takes them all, several at once: then a decision costs least.
         """
-        return self.exchange([], 0, most)
+        return self.exchange([], _NOBODY, 0, most)
 
-    def exchange(self, vertices: list[Vertex], ended_ns: int, most: int = _ROUND) -> list[tuple[Vertex, int]]:
-        """Gives back operators whose turns have ended and takes the next."""
+    def exchange(
+        self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int = _ROUND
+    ) -> list[tuple[Vertex, int]]:
+        """Gives back operators whose turns have ended and takes the next. ``stopped``: those whose turns
+        something ended before they had taken all there was."""
         with self._wake:
             self._asked += 1
             if self._asked % _TIMED:
-                return self._exchange(vertices, ended_ns, most)
+                return self._exchange(vertices, stopped, ended_ns, most)
             began_ns, planned_ns = time.thread_time_ns(), self.planning_ns
-            turns = self._exchange(vertices, ended_ns, most)
+            turns = self._exchange(vertices, stopped, ended_ns, most)
             took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
             self.decision_ns += max(0, took_ns) * _TIMED
             return turns
@@ -128,7 +137,7 @@ class Scheduler:
     def finish_turns(self, vertices: list[Vertex], now_ns: int) -> None:
         """Gives operators back and wakes a sleeper if there is work for it."""
         with self._wake:
-            self._take_back(vertices, now_ns)
+            self._take_back(vertices, set(vertices), now_ns)
             if self._sleeping and not self._alone and (self._is_stale or len(self._queue) > 1):
                 self._wake.notify()  # one of those is for the caller
 
@@ -213,9 +222,11 @@ class Scheduler:
 
     # -- within the lock -------------------------------------------------------------------------
 
-    def _exchange(self, vertices: list[Vertex], ended_ns: int, most: int) -> list[tuple[Vertex, int]]:
+    def _exchange(
+        self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
+    ) -> list[tuple[Vertex, int]]:
         if vertices:
-            self._take_back(vertices, ended_ns)
+            self._take_back(vertices, stopped, ended_ns)
         if self._stopped or (self._alone and self._running):
             return []
         return self._pick(most, ended_ns or time.perf_counter_ns())
@@ -240,7 +251,7 @@ class Scheduler:
                 turns.append(self._hold(vertex, pending, now_ns))
                 if not self._alone:
                     if most > 1 and len(queue) >= self._other_workers:
-                        self._hold_chain(vertex, turns, now_ns)
+                        self._hold_behind(vertex, turns)
                     break
                 if len(turns) >= most:
                     break
@@ -258,27 +269,47 @@ class Scheduler:
         self._running.add(vertex)
         return vertex, limit
 
-    def _hold_chain(self, first: Vertex, turns: list[tuple[Vertex, int]], now_ns: int) -> None:
-        """Gives out with an operator those behind it, as far as the policy puts them before it.
+    def _hold_behind(self, first: Vertex, turns: list[tuple[Vertex, int]]) -> None:
+        """Gives out with an operator all those behind it, if the policy puts them before it.
 
-        They would be next as soon as its turn has sent them something, and find that in the cache. One that
-        has work already is left to other workers, and so is everything while they may have nothing to do.
+        They would be next as soon as its turn has sent them something, and find that in the cache. If one of
+        them has work already, it is left to other workers; and so is everything while those may have nothing
+        to do.
         """
-        queue, potential = self._queue, self._plan.potential
-        least = queue.last(first.index)
-        for reader in self._chains[first.index]:
-            number = reader.index
-            if reader.running or reader.blocked or queue.priority(number) or potential[number] < least:
-                break
-            turns.append(self._hold(reader, self._turn_limit, now_ns))
+        behind, queue = self._behind[first.index], self._queue
+        for reader in behind:
+            if reader.running or reader.blocked or queue.priority(reader.index):
+                return
+        if not behind or not self._goes_before(behind, first.index):
+            return
+        limit = self._turn_limit
+        for reader in behind:
+            reader.running = True
+            turns.append((reader, limit))
+        self._running.update(behind)
 
-    def _take_back(self, vertices: list[Vertex], now_ns: int) -> None:
+    def _goes_before(self, behind: tuple[Vertex, ...], number: int) -> bool:
+        """Whether the policy puts all of these before this one. Asked once for every plan."""
+        known = self._follows.get(number)
+        if known is None:
+            potential = self._plan.potential
+            known = all(potential[reader.index] >= potential[number] for reader in behind)
+            self._follows[number] = known
+        return known
+
+    def _take_back(self, vertices: list[Vertex], stopped: AbstractSet[Vertex], now_ns: int) -> None:
         figures = self.figures
-        one_by_one = len(vertices) <= _FEW
         for vertex in vertices:
             vertex.running = False
         self._running.difference_update(vertices)
-        for vertex in vertices:
+        is_pass = len(vertices) > 1 and len(vertices) == 1 + len(self._behind[vertices[0].index])
+        one_by_one = is_pass or len(vertices) <= _FEW
+        for place, vertex in enumerate(vertices):
+            if place and is_pass and vertex not in stopped:
+                # Nobody else writes to it or reads from it: there is nothing to do but to note it.
+                self._unwritten[vertex] = now_ns
+                figures.wait_from(vertex.index, 0)
+                continue
             has_sent = figures.end_turn(vertex, now_ns)
             if vertex.finished:
                 self._end(vertex)
@@ -291,7 +322,7 @@ class Scheduler:
                     self._put(vertex, waiting, 0)
             else:
                 figures.wait_from(vertex.index, 0)  # the plan will see
-            if has_sent and one_by_one:
+            if has_sent and one_by_one and not is_pass:
                 self._let_readers_in(vertex, now_ns)
         self._is_stale = self._is_stale or not one_by_one
 
@@ -357,6 +388,9 @@ class Scheduler:
         self._is_stale = False
         self._unblocked.clear()  # the plan sees them
         figures, seen = self.figures, self._observation
+        for vertex, ended_ns in self._unwritten.items():
+            figures.end_turn(vertex, ended_ns)
+        self._unwritten.clear()
         pending = figures.pending(now_ns)
         figures.wait_where(pending, now_ns)
         snapshot = Snapshot(
@@ -372,7 +406,10 @@ class Scheduler:
             self._turn_limit,
             self._period_ns,
         )
+        before = self._plan.potential
         self._plan, self._state = self._policy.plan(snapshot, self._state)
+        if self._plan.potential is not before:
+            self._follows.clear()
         self._arrivals.patience_ns = self._policy.patience_ns(self._state) + 1
         self._queue.load(self._plan.priority)
         self._is_quiet = figures.is_quiet(pending)
@@ -383,17 +420,23 @@ class Scheduler:
         self.planning_ns += time.thread_time_ns() - began_ns
 
 
-def _chain(vertex: Vertex) -> tuple[Vertex, ...]:
-    """The operators behind this one of which each is the only reader of the one before and reads nothing
-    else."""
-    chain: list[Vertex] = []
-    while len(set(vertex.readers)) == 1 and len(chain) < _FEW - 1:
-        (reader,) = set(vertex.readers)
-        if any(edge.outlet not in vertex.outlets for edge in reader.edges):
-            break
-        chain.append(reader)
-        vertex = reader
-    return tuple(chain)
+def _behind(first: Vertex, vertices: list[Vertex]) -> tuple[Vertex, ...]:
+    """All operators behind this one, if they are few and nobody else writes to them; else none.
+
+    Then one worker can take an operator and all that follows from it in one go, without asking anyone.
+    """
+    held = {first}
+    outlets = set(map(id, first.outlets))
+    for vertex in vertices[first.index + 1 :]:
+        if vertex.edges and all(id(edge.outlet) in outlets for edge in vertex.edges):
+            held.add(vertex)
+            outlets.update(map(id, vertex.outlets))
+            if len(held) > _MOST_BEHIND:
+                return ()
+    if any(reader not in held for vertex in held for reader in vertex.readers):
+        return ()
+    held.discard(first)
+    return tuple(sorted(held, key=lambda vertex: vertex.index))
 
 
 def _cost_of_clock_ns() -> int:

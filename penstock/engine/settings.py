@@ -9,7 +9,7 @@ from penstock.binding.policy import BindingPolicy
 from penstock.memory.blocks import ChunkShape
 from penstock.memory.layout import Layout
 from penstock.query.errors import PenstockError
-from penstock.scheduling.consumption import Consumption, consumption_of
+from penstock.scheduling.consumption import All, Consumption, consumption_of
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
 
@@ -27,7 +27,7 @@ class Settings:
     """
 
     workers: int = 0  # 0: one per core
-    scheduling: str | Policy = "congestion"
+    scheduling: str | Policy = "state"
     consumption: str | int | Consumption = (
         "all"  # how much of its queue a turn takes: "all", "half", a number
     )
@@ -64,6 +64,7 @@ class Settings:
         consumption_of(self.consumption)
         if not self.rebind_every_s > 0:
             raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
+        self._check_binding()
 
     @property
     def worker_count(self) -> int:
@@ -78,6 +79,26 @@ class Settings:
         """The thresholds of state-based scheduling that fit the blocks."""
         capacity = self.max_chunks * self.chunk_blocks * self.block_events
         return Adaptation.for_block(self.block_events, capacity)
+
+    def _check_binding(self) -> None:
+        """What only bound threads have, and what they cannot have."""
+        if self.binding is None:
+            if self.installation != "non_blocking":
+                raise PenstockError(
+                    "installation is of a binding, and there is none: "
+                    f"got installation={self.installation!r}; add e.g. binding='greedy'"
+                )
+            return
+        if self.threads != "pool":
+            raise PenstockError(
+                f"a binding gives operators to workers: threads={self.threads!r} has none; "
+                "leave out threads or binding"
+            )
+        if not isinstance(consumption_of(self.consumption), All):
+            raise PenstockError(
+                "a bound thread takes its tasks whole and in order of arrival: "
+                f"consumption={self.consumption!r} does not apply; leave out consumption or binding"
+            )
 
     def shape(self, layout: Layout, fan_out: int) -> ChunkShape:
         """The chunks that an output grows to."""

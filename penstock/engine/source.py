@@ -106,6 +106,7 @@ class SourceOperator(Operator):
         now_ns = time.perf_counter_ns()
         taken = 0
         created_ns = now_ns
+        burst_ns: int | None = None
         for _ in range(len(self._partitions)):
             partition = self._partitions[self._next]
             self._next = (self._next + 1) % len(self._partitions)
@@ -114,15 +115,18 @@ class SourceOperator(Operator):
             due_ns = partition.reader.created_ns()
             if due_ns is not None:
                 created_ns = min(created_ns, due_ns)
+            if burst_ns is None:
+                burst_ns = partition.reader.burst_ns()
             taken += self._read_partition(partition, limit - taken, now_ns)
             if self.is_full or taken >= limit:
                 break
         self._advance(outbox)
         if now_ns >= self._next_marker_ns and taken:
             # The marker counts from when it was due or, if the source has fallen behind, from the event it
-            # follows.
+            # follows. Between two bursts there was no event that could have waited.
             scheduled_ns = self._next_marker_ns or now_ns
-            outbox.append(LatencyMarker(min(scheduled_ns, created_ns), now_ns))
+            since_ns = min(scheduled_ns, created_ns) if burst_ns is None else min(burst_ns, now_ns)
+            outbox.append(LatencyMarker(since_ns, now_ns))
             self._next_marker_ns = max(scheduled_ns + MARKER_PERIOD_NS, now_ns - MARKER_PERIOD_NS)
         if all(partition.reader.finished for partition in self._partitions):
             self._finish(outbox, complete=True)

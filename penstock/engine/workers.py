@@ -77,6 +77,7 @@ class WorkerPool:
                     turns = scheduler.next_turns()
                     continue
                 ended_ns = clock()
+                stopped = set()
                 for vertex, limit in turns:
                     if vertex.source is None and not vertex.waiting():
                         continue  # held for what the one before would send, which was nothing
@@ -84,7 +85,9 @@ class WorkerPool:
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                turns = scheduler.exchange([vertex for vertex, _ in turns], ended_ns)
+                    if taken >= limit or vertex.blocked or vertex.finished or vertex.operator.has_ready_rows:
+                        stopped.add(vertex)
+                turns = scheduler.exchange([vertex for vertex, _ in turns], stopped, ended_ns)
         except BaseException as error:
             self._fail(error)
         finally:

@@ -56,3 +56,19 @@ class RebindMetrics:
     def mean_stored_ns(self) -> float:
         """From request to stored, on average."""
         return self.stored_ns / self.rebinds if self.rebinds else 0.0
+
+    def since(self, earlier: RebindMetrics) -> RebindMetrics:
+        """What came after ``earlier``; only ``longest_ns`` stays that of the whole run, as an upper bound.
+
+        >>> RebindMetrics(rebinds=5, forwarded=9).since(RebindMetrics(rebinds=2, forwarded=3)).forwarded
+        6
+        """
+        return RebindMetrics(
+            rebinds=self.rebinds - earlier.rebinds,
+            overtaken=self.overtaken - earlier.overtaken,
+            stored_ns=self.stored_ns - earlier.stored_ns,
+            longest_ns=self.longest_ns,
+            forwarded=self.forwarded - earlier.forwarded,
+            parked=self.parked - earlier.parked,
+            waited_ns=self.waited_ns - earlier.waited_ns,
+        )

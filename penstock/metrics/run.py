@@ -84,9 +84,14 @@ class RunMetrics:
             latency={query: now - earlier.latency[query] for query, now in self.latency.items()},
             decision_ns=self.decision_ns - earlier.decision_ns,
             planning_ns=self.planning_ns - earlier.planning_ns,
+            rebinding=_rebinding_since(self.rebinding, earlier.rebinding),
             _by_id={},
         )
 
     @property
     def _busy_ns(self) -> int:
         return sum(operator.busy_ns for operator in self.operators)
+
+
+def _rebinding_since(now: RebindMetrics | None, earlier: RebindMetrics | None) -> RebindMetrics | None:
+    return now if now is None or earlier is None else now.since(earlier)

@@ -24,7 +24,7 @@ class Range:
         return change if 0 < value + change < self.largest else 0.0
 
 
-_IDLE_NS = Range(2e6, 4e6, 1e6)
+_IDLE_NS = Range(1e6, 4e6, 1e6)
 _SOURCE_IDLE = 10.0
 _OVERDUE_NS = 10e6
 
@@ -57,14 +57,19 @@ class Adaptation:
         """The event threshold grows with the block. The idle threshold stays below some milliseconds: waiting
         is the sources' part, and they wait for a multiple of it.
 
-        ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and at half
-        of it the writer soon has to wait.
+        ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and if
+        readers waited for half of it, writers would soon wait for them (a fifth less of one Yahoo query).
         """
         scale, paper = block_events / _PAPER_BLOCK_EVENTS, cls()
         largest = min(paper.events.largest * scale, 0.75 * capacity)
-        initial = min(paper.events.initial * scale, 0.5 * capacity)
+        initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
         return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS)
+
+    @property
+    def source_patience_ns(self) -> int:
+        """How long a source waits from turn to turn to begin with, if it has few events."""
+        return int(self.idle_ns.initial * self.source_idle)
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)

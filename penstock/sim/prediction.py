@@ -73,27 +73,29 @@ def order_by_rate(
     return sorted(found, key=lambda prediction: -prediction.figure)
 
 
-def highest(holds: Callable[[float], bool], largest: float, accuracy: float = 0.02) -> float:
+def highest(
+    holds: Callable[[float], bool], largest: float, accuracy: float = 0.02, growth: float = 2.0
+) -> float:
     """The highest value up to ``largest`` for which it holds, to a relative accuracy; 0 if it holds for none.
 
-    Doubles or halves from 1 to find where it changes, then halves the interval.
+    Goes from 1 up or down by ``growth`` to find where it changes, then halves the interval.
 
     >>> highest(lambda load: load <= 3.0, largest=16.0, accuracy=0.001)
     2.998046875
     """
     low = 1.0
     if holds(low):
-        while low < largest and holds(min(low * 2, largest)):
-            low = min(low * 2, largest)
+        while low < largest and holds(min(low * growth, largest)):
+            low = min(low * growth, largest)
         if low >= largest:
             return largest
-        high = min(low * 2, largest)
+        high = min(low * growth, largest)
     else:
-        while not holds(low / 2):
-            low /= 2
+        while not holds(low / growth):
+            low /= growth
             if low < _SMALLEST:
                 return 0.0
-        low, high = low / 2, low
+        low, high = low / growth, low
     while high - low > accuracy * low:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

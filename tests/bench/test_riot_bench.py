@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.rates import Paced
-from penstock.bench.riot import LEVELS, SHARES, in_turn, rounds_ratios
+from penstock.bench.rates import Lengths, Paced
+from penstock.bench.riot import LEVELS, SHARES
 from penstock.bench.riot_operators import OperatorFigures, operator_figures, utilisation_variation
 from penstock.bench.riot_plots import draw_consumption, draw_curves, draw_queues, draw_variation
-from penstock.bench.riot_runs import SYSTEMS, Point, Topology, median_point, point_of, published
+from penstock.bench.riot_rates import confirmed, ratio_interval, rounds_ratios, search_rates
+from penstock.bench.riot_runs import (
+    SYSTEMS,
+    Plan,
+    Point,
+    Topology,
+    in_turn,
+    median_point,
+    point_of,
+    published,
+)
+from penstock.engine.node import Node
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
@@ -86,6 +97,67 @@ def test_rounds_of_one_rate_become_the_median_of_each_figure() -> None:
 def test_a_round_gives_one_ratio_and_the_systems_take_turns_in_being_first() -> None:
     assert rounds_ratios({"congestion": [90.0, 120.0], "threads": [60.0, 120.0]}) == [1.5, 1.0]
     assert [in_turn(("a", "b"), number) for number in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
+
+
+def test_the_interval_of_ratios_is_that_of_their_logarithms() -> None:
+    # Logarithms 0, ln 2, ln 4: mean ln 2, deviation ln 2, error ln 2 / √3; t(0.975, 2) = 4.302653.
+    mean, low, high = ratio_interval([1.0, 2.0, 4.0])
+    half = 4.302653 * math.log(2) / math.sqrt(3)
+    assert (mean, low, high) == pytest.approx((2.0, 2 * math.exp(-half), 2 * math.exp(half)))
+    assert ratio_interval([2.0, 2.0]) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_a_round_in_which_a_system_sustained_nothing_leaves_the_interval_open() -> None:
+    ratios = rounds_ratios({"congestion": [90.0, math.nan, 90.0], "threads": [60.0, 60.0, 60.0]})
+    mean, low, high = ratio_interval(ratios)
+    assert mean == pytest.approx(1.5)
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert all(math.isnan(value) for value in ratio_interval([math.nan]))
+
+
+PLAN = Plan(Lengths(0, 0), 1, Lengths(0, 1), 2, growth=4.0, steps=1, confirmation=Lengths(0, 9))
+
+
+def paced(rate: float, limit: float, kept: bool = True) -> Paced:
+    return Paced(rate, rate, 1.0, 50.0 if rate <= limit else 500.0, kept, pred_metrics())
+
+
+def test_a_rate_counts_if_it_is_sustained_once_more_or_else_the_next_lower_one() -> None:
+    tried: list[float] = []
+
+    def run(rate: float) -> Paced:
+        tried.append(rate)
+        return paced(rate, 30.0)
+
+    assert confirmed(run, paced(100.0, 100.0), PLAN).rate == 25.0  # a step is the root of 4
+    assert tried == [100.0, 50.0, 25.0]
+    assert not confirmed(run, paced(10_000.0, 10_000.0), PLAN).sustains(100.0)
+    late = confirmed(lambda rate: paced(rate, 1e9, kept=False), paced(100.0, 100.0), PLAN)
+    assert not late.sustains(100.0)  # in time, but it did not keep up
+
+
+class Imagined(Topology):
+    """A system of which the limit is known; long runs show that it is lower than short ones say."""
+
+    def run(self, node: Node, rate: float, lengths: Lengths) -> Paced:
+        limit = 300.0 if node == SYSTEMS["congestion"] else 100.0
+        return paced(rate, limit if lengths == PLAN.confirmation else 1.2 * limit)
+
+
+def test_the_search_finds_what_each_system_sustains(tmp_path: Path) -> None:
+    # From 50: 200 is sustained, 800 and 400 are not; or 200 is not and 100 is. Later rounds start there.
+    rates = search_rates(Imagined("stats", tmp_path), 50.0, PLAN)
+    assert rates == {"congestion": [200.0, 200.0], "threads": [100.0, 100.0]}
+
+
+def test_a_search_without_any_sustained_rate_says_so(tmp_path: Path) -> None:
+    class Hopeless(Topology):
+        def run(self, node: Node, rate: float, lengths: Lengths) -> Paced:
+            return paced(rate, 0.0)
+
+    rates = search_rates(Hopeless("stats", tmp_path), 50.0, PLAN)
+    assert all(math.isnan(rate) for found in rates.values() for rate in found)
 
 
 def test_queues_are_looked_into_at_rates_of_the_curve() -> None:

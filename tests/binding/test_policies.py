@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,6 +17,8 @@ from penstock.binding.static import Order, Static, round_robin
 from penstock.query.errors import PenstockError
 
 finite = st.floats(0, 1e12, allow_subnormal=False)
+policies = st.sampled_from([0.0, 0.05, 0.1, 1.0]).map(lambda tolerance: Greedy(tolerance=tolerance))
+EAGER = Greedy(tolerance=0.0)
 works = st.one_of(finite, st.integers(0, 20).map(float), st.just(0.0))
 
 
@@ -42,17 +45,17 @@ def rebound(load: Load, policy: Greedy | GreedyLiteral) -> Load:
 
 
 def test_greedy_leaves_one_large_operator_where_it_is() -> None:
-    assert Greedy().plan(Load((0, 1), (10.0, 1.0), 2), None) == ((0, 1), None)
+    assert EAGER.plan(Load((0, 1), (10.0, 1.0), 2), None) == ((0, 1), None)
 
 
 def test_greedy_moves_the_smallest_first_until_the_thread_is_at_the_average() -> None:
     # wl = [12, 0, 0], average 4. Ascending: 1 → thread 1 (11, 1, 0); 2 → thread 2 (9, 1, 2);
     # 3 → thread 1, the least (6, 4, 2); 6 stays: 2 + 6 is not less than 6.
-    assert Greedy().plan(Load((0, 0, 0, 0), (6.0, 3.0, 1.0, 2.0), 3), None)[0] == (0, 1, 1, 2)
+    assert EAGER.plan(Load((0, 0, 0, 0), (6.0, 3.0, 1.0, 2.0), 3), None)[0] == (0, 1, 1, 2)
 
 
 def test_greedy_does_not_move_operators_without_load() -> None:
-    binding, _ = Greedy().plan(Load((0, 0, 0, 0, 1), (0.0, 8.0, 0.0, 5.0, 1.0), 2), None)
+    binding, _ = EAGER.plan(Load((0, 0, 0, 0, 1), (0.0, 8.0, 0.0, 5.0, 1.0), 2), None)
     assert binding == (0, 0, 0, 1, 1)
 
 
@@ -62,31 +65,68 @@ def test_greedy_with_a_tolerance_leaves_threads_alone_that_are_a_little_above_th
     assert Greedy(tolerance=0.1).plan(load, None)[0] == (1, 0, 1)
 
 
-@given(loads())
-def test_greedy_moves_only_what_has_load(load: Load) -> None:
-    after = rebound(load, Greedy())
+def test_a_thread_beyond_the_tolerance_comes_down_to_the_average() -> None:
+    # 14 and 6, the average is 10: 11 would do for the tolerance, but not for the next noise
+    load = Load((0, 0, 0, 0, 0, 1), (1.0, 1.0, 1.0, 1.0, 10.0, 6.0), 2)
+    assert Greedy(tolerance=0.1).plan(load, None)[0] == (1, 1, 1, 1, 0, 1)
+
+
+def test_operators_that_are_nothing_within_the_tolerance_stay_where_they_are() -> None:
+    # 16.2 and 4, the average is 10.1: six operators of 0.1 are less than a tenth of that, six of 4 are not
+    load = Load((0, 0, 0, 0, 0, 1), (0.1, 0.1, 4.0, 4.0, 8.0, 4.0), 2)
+    assert Greedy(tolerance=0.1).plan(load, None)[0] == (0, 0, 1, 1, 0, 1)
+    assert EAGER.plan(load, None)[0] == (1, 1, 1, 0, 0, 1)  # then 8.2 + 4 is not less than 12
+
+
+def test_noise_moves_next_to_nothing_with_the_tolerance_and_a_lot_without() -> None:
+    random = np.random.default_rng(0)
+    true_work = np.repeat(
+        [1.0, 0.01], 240
+    )  # ten large and ten small ones on every thread: even, but for noise
+
+    def moves(policy: Greedy) -> int:
+        binding, moved = policy.initial(["a"] * 480, 24), []
+        for _ in range(10):
+            work = true_work * random.normal(1.0, 0.03, 480)
+            after, _ = policy.plan(Load(binding, tuple(work.tolist()), 24), None)
+            moved.append(sum(a != b for a, b in zip(after, binding, strict=True)))
+            binding = after
+        return sum(moved)
+
+    assert moves(Greedy()) == 0
+    assert moves(EAGER) > 300
+
+
+@pytest.mark.parametrize("tolerance", [-0.1, float("nan"), float("inf")])
+def test_a_tolerance_is_a_share(tolerance: float) -> None:
+    with pytest.raises(PenstockError, match="tolerance must be a share of at least 0"):
+        Greedy(tolerance=tolerance)
+
+
+@given(loads(), policies)
+def test_greedy_moves_only_what_has_load(load: Load, greedy: Greedy) -> None:
+    after = rebound(load, greedy)
     for old, new, work in zip(load.binding, after.binding, load.work, strict=True):
         assert old == new or work > 0
         assert 0 <= new < load.threads
 
 
-@given(loads())
-def test_greedy_never_raises_the_largest_workload(load: Load) -> None:
-    before, after = max(workloads(load)), max(workloads(rebound(load, Greedy())))
+@given(loads(), policies)
+def test_greedy_never_raises_the_largest_workload(load: Load, greedy: Greedy) -> None:
+    before, after = max(workloads(load)), max(workloads(rebound(load, greedy)))
     assert after <= before * (1 + 1e-12)  # the sums here are rounded, the policy's are not
 
 
+@given(loads(), policies)
+@example(Load((0, 0, 1), (0.1, 0.2, 0.3), 2), EAGER)  # 0.1 + 0.2 is rounded to more than 0.3
+def test_greedy_comes_to_rest_on_constant_load(load: Load, greedy: Greedy) -> None:
+    rested = at_rest(load, greedy)
+    assert rebound(rested, greedy) == rested
+
+
 @given(loads())
-@example(Load((0, 0, 1), (0.1, 0.2, 0.3), 2))  # 0.1 + 0.2 is rounded to more than 0.3
-def test_greedy_comes_to_rest_on_constant_load(load: Load) -> None:
-    for _ in range(len(load.work) * load.threads + 1):
-        after = rebound(load, Greedy())
-        if after == load:
-            break
-        load = after
-    else:
-        pytest.fail(f"still moving: {load}")
-    assert rebound(load, Greedy()) == load
+def test_without_a_tolerance_threads_at_rest_differ_by_the_smallest_load_of_the_fullest(load: Load) -> None:
+    load = at_rest(load, EAGER)
     full = [thread for thread, sum_ns in enumerate(workloads(load)) if sum_ns == max(workloads(load))]
     smallest = min(
         (work for thread, work in zip(load.binding, load.work, strict=True) if thread == full[0] and work),
@@ -94,6 +134,15 @@ def test_greedy_comes_to_rest_on_constant_load(load: Load) -> None:
     )
     spread = max(workloads(load)) - min(workloads(load))
     assert spread <= smallest * (1 + 1e-9) + 1e-3  # else the smallest of the fullest thread had moved
+
+
+def at_rest(load: Load, greedy: Greedy) -> Load:
+    for _ in range(len(load.work) * load.threads + 1):
+        after = rebound(load, greedy)
+        if after == load:
+            return load
+        load = after
+    pytest.fail(f"still moving: {load}")
 
 
 # -- Algorithm 1 as printed ------------------------------------------------------------------------
@@ -162,6 +211,13 @@ def test_static_keeps_the_binding_whatever_the_load() -> None:
 def test_policies_are_found_by_name() -> None:
     assert {"greedy", "greedy_literal", "static", "static_by_type", "static_shuffled"} <= set(BINDINGS)
     assert binding_named("static_by_type") == Static(Order.BY_TYPE)
+    assert binding_named("greedy_by_type").initial(TRIPLE, 4) == Static(Order.BY_TYPE).initial(TRIPLE, 4)
+    assert {binding_named(name).name for name in BINDINGS if "greedy" in name} == {
+        "greedy",
+        "greedy_by_type",
+        "greedy_eager",
+        "greedy_literal",
+    }
     policy = Greedy()
     assert binding_named(policy) is policy
 

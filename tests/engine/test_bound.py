@@ -109,6 +109,12 @@ def test_a_run_without_a_binding_counts_no_rebinding() -> None:
         ({"binding": "gready"}, "unknown binding: 'gready'"),
         ({"installation": "lazy"}, "unknown installation: 'lazy'"),
         ({"rebind_every_s": 0.0}, "rebind_every_s must be positive: got 0.0"),
+        (
+            {"threads": "per_operator"},
+            "a binding gives operators to workers: threads='per_operator' has none",
+        ),
+        ({"consumption": "half"}, "consumption='half' does not apply"),
+        ({"binding": None, "installation": "barrier"}, "installation is of a binding, and there is none"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:

@@ -9,7 +9,9 @@ import pytest
 
 import penstock as ps
 from penstock import col
+from penstock.engine.arrivals import Arrivals
 from penstock.engine.assembly import assemble
+from penstock.engine.figures import Figures
 from penstock.engine.observation import topology_of
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
@@ -57,11 +59,12 @@ def scheduled(
     policy: str = "round_robin",
     least_cost_ns: float = 1_000.0,
     consumption: Consumption | None = None,
+    workers: int = 1,
 ) -> Scheduler:
     """As it stands at the start of an epoch, if each event is known to cost that much."""
     for vertex in vertices:
         vertex.counters.least_cost_ns = least_cost_ns
-    scheduler = Scheduler(vertices, policy_named(policy), LIMIT, 1_000, consumption)
+    scheduler = Scheduler(vertices, policy_named(policy), LIMIT, 1_000, consumption, workers)
     for vertex in vertices:
         scheduler.figures.end_turn(vertex, 0)
     scheduler.begin_epoch()
@@ -115,6 +118,71 @@ def test_short_turns_are_given_out_several_at_once_and_come_back_together() -> N
     scheduler.finish_turns([vertex for vertex, _ in turns], 2)
     following = [vertex.operator.node.kind for vertex, _ in scheduler.next_turns()]
     assert following.count("sink") == 20
+
+
+def given_out(scheduler: Scheduler) -> list[str]:
+    return [vertex.operator.node.kind for vertex, _ in scheduler.next_turns()]
+
+
+def test_an_operator_is_given_out_with_all_behind_it_if_the_policy_puts_them_first() -> None:
+    assert given_out(scheduled(fan_out(2), "min_latency")) == ["source", "filter", "filter", "sink", "sink"]
+    assert given_out(scheduled(fan_out(2), "round_robin")) == ["source"]
+    assert given_out(scheduled(fan_out(20), "min_latency")) == ["source"]  # too many to keep from others
+
+
+def test_what_is_behind_an_operator_is_left_to_workers_that_have_nothing_else() -> None:
+    scheduler = scheduled(fan_out(1), "min_latency", workers=2)
+    assert given_out(scheduler) == ["source"]
+    scheduler = scheduled(two_sources(), "min_latency", workers=2)
+    assert given_out(scheduler) == ["source", "sink"]  # the other has a source
+    assert given_out(scheduler) == ["source"]
+
+
+def test_what_has_work_already_is_not_given_out_with_the_one_before() -> None:
+    vertices = fan_out(1)
+    scheduler = scheduled(vertices, "min_latency")
+    turn = scheduler.next_turn()
+    assert turn is not None
+    take_turn(*turn)
+    scheduler.finish(turn[0], 1)
+    assert given_out(scheduler) == ["filter", "sink"]
+    assert given_out(scheduler) == ["source"]
+
+
+def test_operators_come_back_from_a_pass_with_nothing_or_with_what_stopped_them() -> None:
+    vertices = fan_out(1)
+    scheduler = scheduled(vertices, "min_latency")
+    turns = scheduler.next_turns()
+    source, reader, sink = vertices
+    take_turn(source, 500)
+    take_turn(reader, 200)
+    take_turn(sink, 500)
+    following = scheduler.exchange([vertex for vertex, _ in turns], {reader}, 1)
+    assert [vertex for vertex, _ in following] == [reader, sink]
+    scheduler.exchange([vertex for vertex, _ in following], {reader}, 2)
+    scheduler.begin_epoch()
+    assert scheduler.figures.pending(3).tolist()[1] == reader.waiting() > 0
+
+
+def test_a_paced_source_waits_for_as_long_as_the_policy_wants_it_to() -> None:
+    app = ps.App("a")
+    columns = {"ts": list(range(EVENTS)), "x": list(range(EVENTS))}
+    source = ps.sources.Columns(columns, SCHEMA, rate=1_000_000.0)
+    app.sink("out", app.source("numbers", source, event_time="ts"), ps.sinks.Discard())
+    vertices = built(app)
+    figures = Figures(vertices)
+    arrivals = Arrivals(vertices, figures, 1_000)
+    operator = vertices[0].operator
+    assert isinstance(operator, SourceOperator)
+    arrivals.poll(1)  # the pace begins
+    now_ns = operator.next_due_ns()
+    assert now_ns is not None
+    for patience_ns, wait_ns in ((0, 1_000), (7_000, 7_000)):
+        arrivals.patience_ns = patience_ns
+        assert arrivals.after_turn(vertices[0], now_ns) == 0
+        assert arrivals.next_look_ns <= now_ns + wait_ns
+        assert list(arrivals.due(now_ns + wait_ns - 1)) == []
+        assert list(arrivals.due(now_ns + wait_ns)) == [(vertices[0], 1)]
 
 
 def test_a_sink_needs_no_turn_for_a_watermark() -> None:

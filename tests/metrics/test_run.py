@@ -9,6 +9,7 @@ import pytest
 
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorCounters, OperatorMetrics
+from penstock.metrics.rebinding import RebindMetrics
 from penstock.metrics.run import RunMetrics
 
 
@@ -72,6 +73,14 @@ def test_what_came_after_a_warm_up() -> None:
     assert after["f"].utilisation == (200 + 50 - 20) / 500
     assert after.latency["q"].count == 1
     assert after.latency["q"].mean_ms == 1.0
+
+
+def test_rebinds_of_a_warm_up_do_not_count() -> None:
+    early = RunMetrics(1.0, (), {}, rebinding=RebindMetrics(7, 1, 700, 90, 20, 3, 50))
+    end = RunMetrics(3.0, (), {}, rebinding=RebindMetrics(9, 1, 1_000, 200, 25, 3, 80))
+    assert end.since(early).rebinding == RebindMetrics(2, 0, 300, 200, 5, 0, 30)
+    assert end.since(RunMetrics(1.0, (), {})).rebinding == end.rebinding
+    assert RunMetrics(3.0, (), {}).since(RunMetrics(1.0, (), {})).rebinding is None
 
 
 def test_a_turn_counts_the_wait_before_it_if_that_is_known() -> None:

@@ -34,6 +34,10 @@ class PacedReader(Reader):
     def created_ns(self) -> int | None:
         return None if self._came_at is None or self.offset == 0 else self._came_at.when(self.offset)
 
+    def burst_ns(self) -> int | None:
+        pace = self._pace
+        return pace.when(self.offset + 1) if pace is not None and pace.in_bursts else None
+
     def next_due_ns(self) -> int | None:
         return None if self._pace is None or self.finished else self._pace.when(self.offset + 1)
 

@@ -23,6 +23,8 @@ class Pace:
     (0, 5, 11)
     """
 
+    in_bursts = False  # whether many events come at one moment and none between such moments
+
     def __init__(self, rate: Rate, share: int = 1) -> None:
         """``share``: how many partitions divide the rate among them."""
         steps = [(0.0, float(rate))] if isinstance(rate, int | float) else [(s, float(r)) for s, r in rate]

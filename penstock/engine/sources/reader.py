@@ -95,6 +95,10 @@ class Reader(ABC):
         """
         return None
 
+    def burst_ns(self) -> int | None:
+        """When the next event to be read came, if many come at once and none before; else None."""
+        return None
+
     def take_bad(self) -> list[BadRecord]:
         """The bad records found since the last call."""
         return []

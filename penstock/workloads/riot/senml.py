@@ -1,9 +1,13 @@
-"""SenML: lines of a time and a JSON record become columns, and columns become records again."""
+"""SenML: lines of a time and a JSON record become columns, and columns become records again.
+
+A line that cannot be read is left out, as a source leaves out bad records; ``unreadable`` says which and why.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -24,6 +28,7 @@ _META = {
 _NUMBERS = ("longitude", "latitude", *OBSERVATIONS)
 _OBSERVED = np.array(OBSERVATIONS, object)
 _FIELDS = np.array(("source", *OBSERVATIONS), object)
+_LATEST_MS = 2**63 - 1
 
 
 def parsed(lines: Stream, *, name: str = "parse") -> Stream:
@@ -43,68 +48,145 @@ def fields(lines: Stream, *, name: str = "parse") -> Stream:
     return lines.batch(_with_source, output, name=name)
 
 
+def unreadable(lines: Stream, *, name: str = "unreadable") -> Stream:
+    """The lines that the others leave out, each with the reason. It parses them once more."""
+    return lines.batch(_reasons, {"message": "int64", "record": "string", "reason": "string"}, name=name)
+
+
 def encoded(annotated: Stream, *, name: str = "to_senml") -> Stream:
     """Annotated messages as SenML, the way they came in: ``payload`` is the record."""
     return annotated.batch(_records, {"message": "int64", "payload": "string"}, name=name)
 
 
+class _Parsed(NamedTuple):
+    """The lines that could be read."""
+
+    rows: NDArray[np.int64]  # which of those given
+    taken_ms: NDArray[np.int64]
+    sensors: NDArray[Any]
+    numbers: NDArray[np.float64]  # longitude, latitude, observations
+
+
 def _wide(columns: Columns) -> Columns:
-    taken_ms, sensors, numbers = _read(columns["line"])
-    values = {name: numbers[:, place] for place, name in enumerate(_NUMBERS)}
-    return {"message": columns["message"], "taken_ms": taken_ms, "sensor": sensors, **values}
+    read = _read(columns["line"])
+    values = {name: read.numbers[:, place] for place, name in enumerate(_NUMBERS)}
+    return {
+        "_row": read.rows,
+        "message": columns["message"][read.rows],
+        "taken_ms": read.taken_ms,
+        "sensor": read.sensors,
+        **values,
+    }
 
 
 def _observations(columns: Columns) -> Columns:
-    _, sensors, numbers = _read(columns["line"])
-    row = np.repeat(np.arange(len(sensors)), len(_OBSERVED))
+    read = _read(columns["line"])
+    part = np.repeat(np.arange(len(read.rows)), len(_OBSERVED))
+    row = read.rows[part]
     return {
         "_row": row,
         "message": columns["message"][row],
-        "sensor": sensors[row],
-        "observation": np.tile(_OBSERVED, len(sensors)),
-        "value": numbers[:, 2:].ravel(),
+        "sensor": read.sensors[part],
+        "observation": np.tile(_OBSERVED, len(read.rows)),
+        "value": read.numbers[:, 2:].ravel(),
     }
 
 
 def _with_source(columns: Columns) -> Columns:
-    taken_ms, sensors, numbers = _read(columns["line"])
-    count = len(sensors)
-    row = np.repeat(np.arange(count), len(_FIELDS))
+    read = _read(columns["line"])
+    count = len(read.rows)
+    part = np.repeat(np.arange(count), len(_FIELDS))
+    row = read.rows[part]
     is_source = np.tile(_FIELDS == "source", count)
     values = np.ma.MaskedArray(np.zeros(len(row)), is_source)
-    values[~is_source] = numbers[:, 2:].ravel()
+    values[~is_source] = read.numbers[:, 2:].ravel()
     source = np.full(len(row), None, object)
-    source[is_source] = sensors
+    source[is_source] = read.sensors
     return {
         "_row": row,
         "message": columns["message"][row],
-        "taken_ms": taken_ms[row],
-        "sensor": sensors[row],
-        "longitude": numbers[row, 0],
-        "latitude": numbers[row, 1],
+        "taken_ms": read.taken_ms[part],
+        "sensor": read.sensors[part],
+        "longitude": read.numbers[part, 0],
+        "latitude": read.numbers[part, 1],
         "observation": np.tile(_FIELDS, count),
         "source": source,
         "value": values,
     }
 
 
-def _read(lines: Iterable[str]) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
-    """The time, the sensor and the numbers (longitude, latitude, observations) of each line."""
+def _reasons(columns: Columns) -> Columns:
+    places: list[int] = []
+    reasons: list[str] = []
+    for place, line in enumerate(columns["line"]):
+        try:
+            _record(line)
+        except ValueError as reason:
+            places.append(place)
+            reasons.append(str(reason))
+    rows = np.array(places, np.int64)
+    return {
+        "_row": rows,
+        "message": columns["message"][rows],
+        "record": columns["line"][rows],
+        "reason": _texts(reasons),
+    }
+
+
+def _read(lines: Iterable[str]) -> _Parsed:
+    rows: list[int] = []
     taken_ms: list[int] = []
     sensors: list[str] = []
     numbers: list[list[float]] = []
-    for line in lines:
-        moment, _, record = line.partition(",")
+    for row, line in enumerate(lines):
         try:
-            entries = {entry["n"]: entry for entry in orjson.loads(record)["e"]}
-            taken_ms.append(int(moment))
-            sensors.append(entries["source"]["sv"])
-            numbers.append([float(entries[name]["v"]) for name in _NUMBERS])
-        except KeyError as missing:
-            raise ValueError(f"a SenML record without {missing}") from None
-    names = np.empty(len(sensors), object)
-    names[:] = sensors
-    return np.array(taken_ms, np.int64), names, np.array(numbers).reshape(len(sensors), len(_NUMBERS))
+            moment, sensor, values = _record(line)
+        except ValueError:
+            continue
+        rows.append(row)
+        taken_ms.append(moment)
+        sensors.append(sensor)
+        numbers.append(values)
+    return _Parsed(
+        np.array(rows, np.int64),
+        np.array(taken_ms, np.int64),
+        _texts(sensors),
+        np.array(numbers, np.float64).reshape(len(rows), len(_NUMBERS)),
+    )
+
+
+def _record(line: str) -> tuple[int, str, list[float]]:
+    """The time, the sensor and the numbers of a line; ``ValueError`` says why it has none."""
+    moment, _, record = line.partition(",")
+    try:
+        taken_ms = int(moment)
+    except ValueError:
+        raise ValueError(f"no time before the record: {moment[:40]!r}") from None
+    if not -_LATEST_MS <= taken_ms <= _LATEST_MS:
+        raise ValueError(f"a time beyond 64 bits: {moment[:40]!r}")
+    try:
+        entries = {entry["n"]: entry for entry in orjson.loads(record)["e"]}
+        sensor = entries["source"]["sv"]
+        numbers = [float(entries[name]["v"]) for name in _NUMBERS]
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"no JSON: {error}") from None
+    except KeyError as missing:
+        raise ValueError(f"a record without {missing}") from None
+    except TypeError:  # a list where an object should be, or null where a number should be
+        raise ValueError("no SenML record: it has other parts") from None
+    except ValueError as error:
+        raise ValueError(f"no number: {error}") from None
+    if not isinstance(sensor, str):
+        raise ValueError(f"the source is no text: {sensor!r}")
+    if not math.isfinite(sum(numbers)):
+        raise ValueError("a number that is not finite")
+    return taken_ms, sensor, numbers
+
+
+def _texts(texts: list[str]) -> NDArray[Any]:
+    column = np.empty(len(texts), object)
+    column[:] = texts
+    return column
 
 
 def _records(columns: Columns) -> Columns:

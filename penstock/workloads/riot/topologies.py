@@ -52,12 +52,14 @@ def topology(
     *,
     settings: RiotSettings | None = None,
     folder: str | Path | None = None,
+    unreadable: Sink | None = None,
 ) -> None:
     """Builds one topology into an app: ``pred``, ``stats``, ``etl`` or ``train``.
 
     ``source`` gives its input, usually ``input_of(name, settings)``; ``settings`` must be those of the
     source, since they say which sensors are known. ``folder`` is where ETL keeps its table and TRAIN
-    its training rows, which are made there if they are not yet.
+    its training rows, which are made there if they are not yet. ``unreadable`` gets the lines that are no
+    SenML, with the reason; without it they are left out.
     """
     if name not in INSTANCES:
         raise QueryError(f"no topology '{name}'", hint=f"topologies are {', '.join(TOPOLOGIES)}")
@@ -65,6 +67,8 @@ def topology(
         raise QueryError(f"topology '{name}' needs a folder for its table", hint="give folder='...'")
     settings, place = settings or RiotSettings(), Path(folder or ".")
     events = app.source(name, source, event_time="ts")
+    if unreadable is not None and name != "train":
+        app.sink("unreadable_lines", senml.unreadable(events), unreadable)
     match name:
         case "pred":
             results = pred(events)

@@ -79,12 +79,43 @@ def test_a_line_becomes_its_source_and_five_observations() -> None:
     } == {(0, 9, "s", 6.25, -46.5)}
 
 
-def test_a_record_that_lacks_an_observation_stops_the_run_and_is_named() -> None:
-    broken = line("s", 1, 2, 3, 4, 5).replace("humidity", "hum")
-    with pytest.raises(
-        ps.RunError, match=r"a SenML record without 'humidity': step 'parse', event .*'message': 1"
-    ):
-        results(senml.parsed, line("s", 1, 2, 3, 4, 5), broken)
+FINE = line("s", 1, 2, 3, 4, 5)
+BROKEN = {
+    "a record without 'humidity'": FINE.replace("humidity", "hum"),
+    "a record without 'e'": '5,{"bt":5}',
+    "no JSON: ": FINE[:-1],
+    "no time before the record: 'soon'": FINE.replace("5,", "soon,", 1),
+    "a time beyond 64 bits: ": f"{2**63},{FINE.partition(',')[2]}",
+    "no number: could not convert string to float: 'warm'": FINE.replace('"v":"1"', '"v":"warm"'),
+    "no SenML record: it has other parts": FINE.replace('"v":"1"', '"v":null'),
+    "a number that is not finite": FINE.replace('"v":"1"', '"v":"nan"'),
+    "the source is no text: 7": FINE.replace('"sv":"s"', '"sv":7'),
+}
+
+
+@pytest.mark.parametrize("parse", [senml.parsed, senml.projected, senml.fields])
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=range(len(BROKEN)))
+def test_a_line_that_is_no_senml_is_left_out_and_those_around_it_are_not(
+    parse: Callable[[Stream], Stream], broken: str
+) -> None:
+    after = line("t", 6, 7, 8, 9, 10)
+    fine = {row["message"]: row for row in results(parse, FINE, FINE, after)}
+    made = results(parse, FINE, broken, after)
+    assert {row["message"]: row for row in made} == {0: fine[0], 2: fine[2]}
+    assert [row["sensor"] for row in made] == ["s"] * (len(made) // 2) + ["t"] * (len(made) // 2)
+
+
+def test_lines_without_any_senml_become_nothing() -> None:
+    for parse in (senml.parsed, senml.projected, senml.fields):
+        assert results(parse, *BROKEN.values()) == []
+
+
+def test_lines_that_are_left_out_come_aside_with_the_reason() -> None:
+    made = results(senml.unreadable, FINE, *BROKEN.values(), FINE)
+    assert [row["message"] for row in made] == list(range(1, len(BROKEN) + 1))
+    assert [row["record"] for row in made] == list(BROKEN.values())
+    for row, reason in zip(made, BROKEN, strict=True):
+        assert row["reason"].startswith(reason)
 
 
 @pytest.mark.parametrize(

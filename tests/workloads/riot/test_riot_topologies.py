@@ -14,6 +14,7 @@ import pytest
 import penstock as ps
 from penstock.query.errors import QueryError
 from penstock.workloads import riot
+from penstock.workloads.riot.data import FIELDS
 from tests.engine.mosquitto import broker, needs_mosquitto
 from tests.engine.sources.drain import rows_of
 from tests.engine.test_equivalence import difference
@@ -155,6 +156,33 @@ def test_an_unknown_topology_and_a_missing_folder_are_refused() -> None:
         riot.topology(ps.App("riot"), "extract", source, lambda instance: ps.sinks.Discard())
     with pytest.raises(QueryError, match="topology 'etl' needs a folder for its table"):
         riot.topology(ps.App("riot"), "etl", source, lambda instance: ps.sinks.Discard())
+
+
+@pytest.mark.parametrize("name", ["pred", "stats", "etl"])
+def test_a_line_that_is_no_senml_does_not_stop_a_topology(name: str, tmp_path: Path) -> None:
+    clean = Built(name, tmp_path)
+    clean.app.run(on=ps.Node(workers=2))
+    messages = {row["message"] for row in clean.published()}
+    broken = min(messages)
+    lines = [
+        row | {"line": row["line"][:-9]} if row["message"] == broken else row for row in clean.inputs[name][0]
+    ]
+    app, aside = ps.App("riot"), ps.sinks.Memory()
+    sinks = [ps.sinks.Memory() for _ in range(riot.INSTANCES[name].get("publish", 1))]
+    source = ps.sources.Rows(lines, ps.Schema.of(dict(FIELDS)))
+    riot.topology(
+        app,
+        name,
+        source,
+        sinks.__getitem__,
+        settings=SETTINGS,
+        folder=tmp_path,
+        unreadable=aside,
+    )
+    app.run(on=ps.Node(workers=2))
+    assert [(row["message"], row["record"]) for row in aside.rows()] == [(broken, lines[broken]["line"])]
+    assert aside.rows()[0]["reason"].startswith("no JSON: ")
+    assert {row["message"] for sink in sinks for row in sink.rows()} == messages - {broken}
 
 
 @needs_mosquitto
