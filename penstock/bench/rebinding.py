@@ -42,7 +42,7 @@ from penstock.sim.arrivals import morning
 from penstock.sim.rebinding import SERVER, STATIC, Setting
 from penstock.sim.traffic_load import TrafficLoad
 
-DEFAULT = Plan(20.0, 30.0, 8, 3, Lengths(1.5, 2.0), 2, 1.0)
+DEFAULT = Plan(20.0, 25.0, 6, 3, Lengths(1.5, 2.0), 2, 1.0)
 FULL = Plan(60.0, 120.0, 10, 5, Lengths(10.0, 60.0), 5, 2.0)
 
 

@@ -37,6 +37,7 @@ LEVELS = {"low": 0.15, "medium": 0.6, "high": 0.8}
 #: What a turn takes of its queue (figure 11). All of it is the default, and so on the curve of STATS.
 CONSUMPTIONS: dict[str, str | int] = {"half": "half", **{f"at most {n}": n for n in (10, 50, 250)}}
 _SWEPT = (0.4, 0.6, 0.8)
+_SEARCHED_FROM = 0.4  # near where STATS leaves 100 ms: turns on few messages cost more a message
 _LIMIT_ROUNDS = 2
 #: Messages of the run that finds out what is possible; the first of them only warm up.
 _MESSAGES = {"pred": 8_000, "stats": 1_500, "etl": 4_000, "train": 80}
@@ -45,7 +46,7 @@ Curves = dict[str, dict[str, list[Point]]]  # by topology and system
 Queues = dict[str, dict[str, dict[str, OperatorFigures]]]  # by system, level and operator
 
 
-DEFAULT = Plan(Lengths(0.4, 1.2), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=2, confirmation=Lengths(0.4, 2))
+DEFAULT = Plan(Lengths(0.4, 1), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=2, confirmation=Lengths(0.4, 1.8))
 FULL = Plan(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5, confirmation=Lengths(10, 60))
 
 
@@ -63,7 +64,7 @@ def run(options: Options) -> Report:
             queues = found if topology == "pred" else queues
         most = max(limits["stats"].values())
         consumption = measure_consumption(topologies["stats"], most, plan)
-        rates = search_rates(topologies["stats"], 0.6 * most, plan)
+        rates = search_rates(topologies["stats"], _SEARCHED_FROM * most, plan)
     consumption = {"all": curves["stats"]["congestion"], **consumption}
     ratios = rounds_ratios(rates)
     ratio, low, high = ratio_interval(ratios)

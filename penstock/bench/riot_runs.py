@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from penstock.app import App
 from penstock.bench.rates import Lengths, Paced, all_queries, run_paced
@@ -159,11 +160,11 @@ def _messages(settings: riot.RiotSettings) -> Messages:
 
 def _publisher(instance: int) -> Callback:
     """What an MQTT publisher does before it sends: every row becomes a message of JSON."""
-    return Callback(_encoded)
+    return Callback(_encoded, arrow=True)
 
 
-def _encoded(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
+def _encoded(rows: pa.RecordBatch) -> None:
+    for row in rows.to_pylist():
         orjson.dumps(row)
 
 

@@ -81,7 +81,7 @@ def highest(
     Goes from 1 up or down by ``growth`` to find where it changes, then halves the interval.
 
     >>> highest(lambda load: load <= 3.0, largest=16.0, accuracy=0.001)
-    2.998046875
+    3.0
     """
     low = 1.0
     if holds(low):

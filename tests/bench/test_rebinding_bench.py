@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import pytest
 
 from penstock.app import App
 from penstock.bench.rates import Paced
-from penstock.bench.rebinding import FULL, headline, ratios, simulated_figures
+from penstock.bench.rebinding import FULL, assumed, headline, ratios, simulated_figures
 from penstock.bench.rebinding_costs import FrameCosts, frame_graph_costs, frames_graph
 from penstock.bench.rebinding_experiments import (
     EAGER,
@@ -174,6 +175,10 @@ def test_the_load_is_evaluated_with_other_seeds_than_it_was_found_with() -> None
         name: 3 if name in (*EAGER, "greedy") else 2 for name in VARIANTS
     }
     assert {name: len(simulated.wandering[name]) for name in INSTALLATIONS} == dict.fromkeys(INSTALLATIONS, 3)
+    assert headline(simulated)["under_20ms_greedy"] == 1.0
+    assert [found["seeds"] for found in headline(simulated)["non_blocking_vs_blocking"].values()] == [6, 3, 3]
+    assert simulated_figures(simulated)["sensitivity"]["tasks of 512 tuples"] == {"single_queue": 1.0}
+    json.dumps([headline(simulated), simulated_figures(simulated), ratios(simulated.at_highest), assumed()])
 
 
 def test_what_is_assumed_is_changed_one_by_one() -> None:

@@ -47,8 +47,9 @@ class KnownSensors:
         return columns
 
     def _test(self, names: NDArray[Any]) -> NDArray[np.bool_]:
-        bloom = self._bloom
-        return np.fromiter((name in bloom for name in names), np.bool_, len(names))
+        texts = names.tolist()
+        answers = {name: name in self._bloom for name in set(texts)}  # hashed once a batch
+        return np.fromiter(map(answers.__getitem__, texts), np.bool_, len(texts))
 
 
 def known_only(observations: Stream, known: KnownSensors, *, name: str = "bloom_filter") -> Stream:

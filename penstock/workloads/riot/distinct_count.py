@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import xxhash
@@ -42,6 +43,7 @@ class DistinctCount(ProcessFunction):
         ]
 
 
+@lru_cache(maxsize=1 << 14)
 def placed(name: str) -> tuple[int, int]:
     """The bucket of a name and its rank: the zeros that its hash ends with, behind the bits of the bucket."""
     digest = xxhash.xxh64_intdigest(name.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import mul
 from typing import Any
 
 from penstock.query.functions import Context, ProcessFunction
@@ -12,7 +13,9 @@ WINDOW = 10
 HORIZON = 10
 
 _MIDDLE = (WINDOW - 1) / 2
-_SPREAD = sum((place - _MIDDLE) ** 2 for place in range(WINDOW))
+_OFFSETS = tuple(place - _MIDDLE for place in range(WINDOW))
+_SPREAD = sum(offset**2 for offset in _OFFSETS)
+_AHEAD = tuple(WINDOW + ahead - _MIDDLE for ahead in range(HORIZON))
 _SLOTS = tuple(f"reading{slot}" for slot in range(WINDOW))
 
 
@@ -51,8 +54,8 @@ def predict(readings: list[float]) -> list[float]:
     [10.0, 11.0, 12.0]
     """
     mean = sum(readings) / WINDOW
-    slope = sum((place - _MIDDLE) * reading for place, reading in enumerate(readings)) / _SPREAD
-    return [mean + slope * (WINDOW + ahead - _MIDDLE) for ahead in range(HORIZON)]
+    slope = sum(map(mul, _OFFSETS, readings)) / _SPREAD
+    return [mean + slope * offset for offset in _AHEAD]
 
 
 def regressed(observations: Stream, *, name: str = "sliding_regression") -> Stream:
