@@ -11,7 +11,8 @@ from penstock.bench.riot_runs import SYSTEMS, Plan, Topology, in_turn
 from penstock.engine.node import Node
 
 P99_MS = 100.0
-_CONFIRMATIONS = 4  # rates tried before a round is given up
+_CONFIRMATIONS = 14  # rates tried before a round is given up
+_FINE = 3  # of them, those by the step of the search; then by its growth
 
 
 def search_rates(topology: Topology, start: float, plan: Plan) -> dict[str, list[float]]:
@@ -52,11 +53,11 @@ def confirmed(run: Run, found: Paced, plan: Plan) -> Paced:
     """
     step = plan.growth ** (1 / 2**plan.steps)
     rate = found.rate
-    for _ in range(_CONFIRMATIONS):
+    for number in range(_CONFIRMATIONS):
         again = run(rate)
         if again.sustains(P99_MS):
             return again
-        rate /= step
+        rate /= step if number < _FINE else plan.growth
     return again
 
 
