@@ -85,7 +85,7 @@ class WorkerPool:
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                    if taken >= limit or vertex.blocked or vertex.finished or vertex.operator.has_ready_rows:
+                    if vertex.blocked or vertex.finished or vertex.waiting():
                         stopped.add(vertex)
                 turns = scheduler.exchange([vertex for vertex, _ in turns], stopped, ended_ns)
         except BaseException as error:
