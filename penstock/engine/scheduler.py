@@ -13,27 +13,19 @@ from collections import deque
 from collections.abc import Set as AbstractSet
 from threading import Condition, Event, Lock
 
-import numpy as np
-
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.figures import NEVER_NS, Figures
 from penstock.engine.hand_overs import is_better_alone, is_long
-from penstock.engine.observation import Observation, topology_of
+from penstock.engine.passes import Passes
+from penstock.engine.planning import Planning
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.consumption import All, Consumption
-from penstock.scheduling.policy import Plan, Policy, Snapshot
+from penstock.scheduling.policy import Policy
 from penstock.scheduling.queue import SchedulingQueue
 
 #: More operators than this are planned for together, not refreshed one by one.
 _FEW = 8
 _ROUND = 64  # the most turns that a worker takes at once
-_MOST_BEHIND = 16  # operators that a worker takes together with the one before them
-#: A plan of many operators takes some ten microseconds. It is made anew after this many times what the last
-#: one took, so that planning takes a percent of a processor, but at least every so many epochs: periods of up
-#: to 5 ms cost neither latency nor throughput (enjima 5.3), and with hundreds of operators a round of turns
-#: takes longer than that anyway.
-_PAUSE = 100
-_MOST_EPOCHS = 10
 _LONGEST_SLEEP_NS = 50_000_000  # of the scheduler's thread while nothing happens
 _TIMED = 8  # every so many-th decision is timed
 _NOBODY: frozenset[Vertex] = frozenset()
@@ -57,17 +49,12 @@ class Scheduler:
     ) -> None:
         self._vertices = vertices
         self._other_workers = workers - 1
-        self._policy = policy
-        self._follows_queues = getattr(policy, "follows_queues", False)
         self._turn_limit = turn_limit
         self._epoch_ns = epoch_us * 1_000
         self._consumption = None if isinstance(consumption, All) else consumption
-        self._topology = topology_of(vertices)
-        self._state = policy.initial_state(self._topology)
-        self._plan = Plan(np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
         self._queue = SchedulingQueue(len(vertices))
         self.figures = Figures(vertices)
-        self._observation = Observation(vertices)
+        self._planning = Planning(vertices, self.figures, policy, turn_limit, self._epoch_ns)
         self._arrivals = Arrivals(vertices, self.figures, self._epoch_ns)
         self._unblocked: deque[Vertex] = deque()
         self._unfinished = sum(not vertex.finished for vertex in vertices)
@@ -75,13 +62,8 @@ class Scheduler:
         self._wake = Condition(self._lock)
         self._sleeping = 0
         self._running: set[Vertex] = set()
-        self._behind = [_behind(vertex, vertices) for vertex in vertices]
-        self._follows: dict[int, bool] = {}  # by operator: whether those behind it go before it
-        #: Operators whose figures have not been written since their turns ended, and when that was.
-        self._unwritten: dict[Vertex, int] = {}
+        self._passes = Passes(vertices)
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
-        self._period_ns = self._epoch_ns  # from plan to plan
-        self._plan_at_ns = 0
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
         self._is_quiet = False  # nothing waits anywhere
@@ -89,9 +71,8 @@ class Scheduler:
         self._stopped = False
         self._asked = 0
         self._clock_ns = _cost_of_clock_ns()
-        # What the processor has spent: on picking operators and taking them back, by samples, and on plans.
+        # What the processor has spent on picking operators and taking them back, by samples.
         self.decision_ns = 0
-        self.planning_ns = 0
         for vertex in vertices:
             vertex.on_unblock = self._note_unblocked
 
@@ -120,6 +101,11 @@ class Scheduler:
             took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
             self.decision_ns += max(0, took_ns) * _TIMED
             return turns
+
+    @property
+    def planning_ns(self) -> int:
+        """What the processor has spent on plans."""
+        return self._planning.spent_ns
 
     def next_turn(self) -> tuple[Vertex, int] | None:
         """The next operator alone."""
@@ -172,12 +158,12 @@ class Scheduler:
             if self._stopped:
                 return
             now_ns = time.perf_counter_ns()
-            if now_ns >= self._plan_at_ns:
+            if now_ns >= self._planning.due_ns:
                 self._begin_epoch(now_ns)
             else:
                 began_ns = time.thread_time_ns()
                 self._admit_sources(now_ns)
-                self.planning_ns += time.thread_time_ns() - began_ns
+                self._planning.spent_ns += time.thread_time_ns() - began_ns
             needed = min(len(self._queue), 1 if self._alone else self._sleeping)
             if needed and not (self._alone and self._running):
                 self._wake.notify(needed)
@@ -205,7 +191,7 @@ class Scheduler:
         """Something has happened to the sources: the next epoch looks at each of them."""
         with self._lock:
             self._arrivals.ask_all()
-            self._plan_at_ns = 0
+            self._planning.due_ns = 0
         self._nudge.set()
 
     def open_wait_ns(self, vertex: Vertex, now_ns: int) -> int:
@@ -236,7 +222,7 @@ class Scheduler:
             vertex = self._unblocked.popleft()
             if not vertex.running:
                 self._refresh(vertex, now_ns)
-        if now_ns >= self._plan_at_ns:
+        if now_ns >= self._planning.due_ns:
             self._begin_epoch(now_ns)
         elif self._is_stale:
             self._replan(now_ns)
@@ -262,7 +248,7 @@ class Scheduler:
         return turns
 
     def _hold(self, vertex: Vertex, pending: int, now_ns: int) -> tuple[Vertex, int]:
-        limit = self._policy.turn_limit(vertex.index, now_ns, self._plan, self._state)
+        limit = self._planning.limit(vertex.index, now_ns)
         if self._consumption is not None:
             limit = min(limit, self._consumption.events(pending))
         vertex.running = True
@@ -276,38 +262,27 @@ class Scheduler:
         them has work already, it is left to other workers; and so is everything while those may have nothing
         to do.
         """
-        behind, queue = self._behind[first.index], self._queue
+        behind, queue = self._passes.behind(first, self._planning.plan.potential), self._queue
         for reader in behind:
             if reader.running or reader.blocked or queue.priority(reader.index):
                 return
-        if not behind or not self._goes_before(behind, first.index):
-            return
         limit = self._turn_limit
         for reader in behind:
             reader.running = True
             turns.append((reader, limit))
         self._running.update(behind)
 
-    def _goes_before(self, behind: tuple[Vertex, ...], number: int) -> bool:
-        """Whether the policy puts all of these before this one. Asked once for every plan."""
-        known = self._follows.get(number)
-        if known is None:
-            potential = self._plan.potential
-            known = all(potential[reader.index] >= potential[number] for reader in behind)
-            self._follows[number] = known
-        return known
-
     def _take_back(self, vertices: list[Vertex], stopped: AbstractSet[Vertex], now_ns: int) -> None:
         figures = self.figures
         for vertex in vertices:
             vertex.running = False
         self._running.difference_update(vertices)
-        is_pass = len(vertices) > 1 and len(vertices) == 1 + len(self._behind[vertices[0].index])
+        is_pass = self._passes.is_whole(vertices)
         one_by_one = is_pass or len(vertices) <= _FEW
         for place, vertex in enumerate(vertices):
             if place and is_pass and vertex not in stopped:
                 # Nobody else writes to it or reads from it: there is nothing to do but to note it.
-                self._unwritten[vertex] = now_ns
+                self._planning.unwritten[vertex] = now_ns
                 figures.wait_from(vertex.index, 0)
                 continue
             has_sent = figures.end_turn(vertex, now_ns)
@@ -342,7 +317,7 @@ class Scheduler:
         for reader in vertex.readers:
             if reader.running or reader.blocked:
                 continue
-            if self._follows_queues or not self._queue.priority(reader.index):
+            if self._planning.follows_queues or not self._queue.priority(reader.index):
                 self._refresh(reader, now_ns)
 
     def _refresh(self, vertex: Vertex, now_ns: int) -> None:
@@ -353,16 +328,11 @@ class Scheduler:
             self._put(vertex, pending, now_ns - self.figures.last_turn(vertex.index))
 
     def _begin_epoch(self, now_ns: int) -> None:
-        before_ns, began_ns = self.planning_ns, time.thread_time_ns()
-        if self._observation.is_due(now_ns):
-            self._observation.update(now_ns)
-            self.figures.set_rates(self._observation.rate_per_ns)
+        began_ns = time.thread_time_ns()
+        self._planning.observe(now_ns)
         self._arrivals.poll(now_ns)
         self._replan(now_ns)
-        took_ns = time.thread_time_ns() - began_ns
-        self.planning_ns = before_ns + took_ns
-        self._period_ns = max(self._epoch_ns, min(took_ns * _PAUSE, self._epoch_ns * _MOST_EPOCHS))
-        self._plan_at_ns = now_ns + self._period_ns
+        self._planning.await_next(now_ns, time.thread_time_ns() - began_ns)
 
     def _admit_sources(self, now_ns: int) -> None:
         """Lets sources in whose next event is due by now."""
@@ -375,68 +345,26 @@ class Scheduler:
 
     def _put(self, vertex: Vertex, pending: int, idle_ns: int) -> None:
         number = vertex.index
-        priority = self._policy.refresh(
-            number, pending, self._plan, self._state, current=self._queue.last(number), idle_ns=idle_ns
-        )
+        priority = self._planning.priority(number, pending, self._queue.last(number), idle_ns)
         if priority > 0.0:
             self._queue.put(number, priority)
             if self._alone and is_long(pending, vertex.counters.least_cost_ns):
                 self._alone = False
 
     def _replan(self, now_ns: int) -> None:
-        began_ns = time.thread_time_ns()
+        began_ns, made_ns = time.thread_time_ns(), self._planning.spent_ns
         self._is_stale = False
         self._unblocked.clear()  # the plan sees them
-        figures, seen = self.figures, self._observation
-        for vertex, ended_ns in self._unwritten.items():
-            figures.end_turn(vertex, ended_ns)
-        self._unwritten.clear()
-        pending = figures.pending(now_ns)
-        figures.wait_where(pending, now_ns)
-        snapshot = Snapshot(
-            now_ns,
-            self._topology,
-            pending,
-            figures.waiting_since_ns,
-            figures.last_turn_ns,
-            seen.cost_ns,
-            seen.selectivity,
-            seen.latency_ns,
-            seen.latency_gradient,
-            self._turn_limit,
-            self._period_ns,
-        )
-        before = self._plan.potential
-        self._plan, self._state = self._policy.plan(snapshot, self._state)
-        if self._plan.potential is not before:
-            self._follows.clear()
-        self._arrivals.patience_ns = self._policy.patience_ns(self._state) + 1
-        self._queue.load(self._plan.priority)
+        pending = self._planning.make(now_ns)
+        plan, figures = self._planning.plan, self.figures
+        self._arrivals.patience_ns = self._planning.patience_ns + 1
+        self._queue.load(plan.priority)
         self._is_quiet = figures.is_quiet(pending)
         for vertex in self._running:
             self._queue.put(vertex.index, 0.0)
             pending[vertex.index] = 0
-        self._alone = is_better_alone(self._plan, pending, figures.least_cost_ns)
-        self.planning_ns += time.thread_time_ns() - began_ns
-
-
-def _behind(first: Vertex, vertices: list[Vertex]) -> tuple[Vertex, ...]:
-    """All operators behind this one, if they are few and nobody else writes to them; else none.
-
-    Then one worker can take an operator and all that follows from it in one go, without asking anyone.
-    """
-    held = {first}
-    outlets = set(map(id, first.outlets))
-    for vertex in vertices[first.index + 1 :]:
-        if vertex.edges and all(id(edge.outlet) in outlets for edge in vertex.edges):
-            held.add(vertex)
-            outlets.update(map(id, vertex.outlets))
-            if len(held) > _MOST_BEHIND:
-                return ()
-    if any(reader not in held for vertex in held for reader in vertex.readers):
-        return ()
-    held.discard(first)
-    return tuple(sorted(held, key=lambda vertex: vertex.index))
+        self._alone = is_better_alone(plan, pending, figures.least_cost_ns)
+        self._planning.spent_ns = made_ns + time.thread_time_ns() - began_ns
 
 
 def _cost_of_clock_ns() -> int:
