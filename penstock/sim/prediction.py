@@ -105,20 +105,30 @@ def highest(
 def agreement(predicted: Iterable[Prediction], measured: dict[str, float], tolerance: float = 0.05) -> float:
     """The share of pairs of policies that prediction and measurement put in the same order.
 
-    ``measured``: the same figure by policy. Pairs that differ by less than ``tolerance`` in the measurement
-    or in the prediction have no order, and are left out; with no pair left the share is 1.
+    ``measured``: the same figure by policy. With no pair that has an order in both the share is 1.
+    """
+    pairs = ordered_pairs(predicted, measured, tolerance)
+    return sum(pairs.values()) / len(pairs) if pairs else 1.0
+
+
+def ordered_pairs(
+    predicted: Iterable[Prediction], measured: dict[str, float], tolerance: float = 0.05
+) -> dict[tuple[str, str], bool]:
+    """The pairs of policies that have an order in both, and whether it is the same.
+
+    Pairs that differ by less than ``tolerance`` in the measurement or in the prediction have no order, and
+    are left out.
     """
     figures = [(prediction.policy, prediction.figure) for prediction in predicted]
-    same = pairs = 0
+    pairs: dict[tuple[str, str], bool] = {}
     for index, (one, first) in enumerate(figures):
         for other, second in figures[index + 1 :]:
             if one not in measured or other not in measured:
                 continue
             if _close(first, second, tolerance) or _close(measured[one], measured[other], tolerance):
                 continue
-            pairs += 1
-            same += (first < second) == (measured[one] < measured[other])
-    return same / pairs if pairs else 1.0
+            pairs[one, other] = (first < second) == (measured[one] < measured[other])
+    return pairs
 
 
 def _close(a: float, b: float, tolerance: float) -> bool:

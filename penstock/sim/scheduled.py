@@ -17,9 +17,11 @@ from penstock.sim.flow import Feed, Flow
 from penstock.sim.machine import Machine, Processor, Serial
 from penstock.sim.observation import Observer
 from penstock.sim.operators import Group, SimGraph
+from penstock.sim.passes import operators_behind
 from penstock.sim.results import SimResult
 
 _NS = 1_000_000_000
+_ROUND = 64  # the most turns that a worker takes at once, as in the engine
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,13 @@ class Run:
     adaptation: thresholds of the state-based policy that fit the blocks. epoch_ns: the scheduler's period.
     capacity: events that may wait at an operator before those that write to it are held back; None: no bound.
     reads_by_epoch: what comes to a source is read when an epoch begins, as the engine does, or when it has
-        waited for half of one and the source's turn ends; else as soon as a worker is free.
+        waited for half of one and the source's turn ends; else as soon as a worker is free. A policy's
+        patience stands for the epoch where it is longer; threads rest for as long as the state-based policy.
     alone_below_ns: when the turns at hand are mostly shorter than this, one worker takes them all, as the
         engine does, since a second would lose more by handing the interpreter over; 0: never.
+    passes: a worker takes an operator together with all behind it where the engine does: nobody else writes
+        to them, none has priority or runs, the policy puts them first, and other workers have work. One that
+        takes all turns because they are short takes a round of them, and gives them back together.
     """
 
     seconds: float
@@ -48,6 +54,7 @@ class Run:
     capacity: int | None = None
     reads_by_epoch: bool = False
     alone_below_ns: int = 0
+    passes: bool = False
 
 
 class Scheduled:
@@ -71,6 +78,11 @@ class Scheduled:
         self._running: list[list[Group] | None] = [None] * size
         self._last_operator = [-1] * workers
         self._idle = list(reversed(range(workers)))  # the first worker is woken first
+        self._other_workers = workers - 1
+        self._behind = operators_behind(graph.topology) if run.passes else ((),) * size
+        self._held: list[list[int]] = [[] for _ in range(workers)]  # what a worker gives back together
+        #: Those of them that it has not run yet, with their limits, the last first.
+        self._ahead: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
 
     def run(self) -> SimResult:
         """Simulates it all."""
@@ -123,7 +135,7 @@ class Scheduled:
             return
         if self._run.reads_by_epoch and operator in flow.graph.arrivals:
             waited_ns = now_ns - flow.waiting_since_ns(operator)
-            if 2 * waited_ns < self._run.epoch_ns:
+            if 2 * waited_ns < max(self._run.epoch_ns, self._policy.patience_ns(self._state)):
                 return
         priority = self._policy.refresh(
             operator,
@@ -152,40 +164,73 @@ class Scheduled:
 
     def _start(self, worker: int) -> bool:
         """Begins the worker's next turn; False if nobody is eligible."""
-        flow, machine, now_ns = self.flow, self._machine, self.clock.now_ns
         if self._alone and self._at_work:
             return False
-        while (operator := self._queue.pop()) is not None:
-            if flow.pending[operator] and not flow.is_blocked(operator):
-                break
-        else:
+        turns: list[tuple[int, int]] = []
+        most = _ROUND if self._alone and self._run.passes else 1
+        while len(turns) < most and (operator := self._queue.pop()) is not None:
+            if self.flow.pending[operator] and not self.flow.is_blocked(operator):
+                turns.append((operator, self._limit(operator)))
+                self._running[operator] = []
+        if not turns:
             return False
-        limit = self._policy.turn_limit(operator, now_ns, self._plan, self._state)
-        limit = min(limit, self._run.consumption.events(flow.pending[operator]))
-        taken, groups = flow.take(operator, max(1, limit))
+        self._at_work += 1
+        self._held[worker] = [operator for operator, _ in turns]
+        self._ahead[worker] = turns[:0:-1]
+        first, limit = turns[0]
+        self._turn(worker, first, limit)
+        if not self._alone and len(self._queue) >= self._other_workers:
+            self._hold_behind(worker, first)
+        return True
+
+    def _limit(self, operator: int) -> int:
+        limit = self._policy.turn_limit(operator, self.clock.now_ns, self._plan, self._state)
+        return max(1, min(limit, self._run.consumption.events(self.flow.pending[operator])))
+
+    def _hold_behind(self, worker: int, first: int) -> None:
+        """Takes all operators behind one with it, if they would be next as soon as its turn has ended."""
+        behind, potential = self._behind[first], self._plan.potential
+        for reader in behind:
+            is_free = self._running[reader] is None and not self._queue.priority(reader)
+            if not is_free or self.flow.is_blocked(reader) or potential[reader] < potential[first]:
+                return
+        for reader in behind:
+            self._running[reader] = []
+        self._held[worker] += behind
+        self._ahead[worker] = [(reader, self._run.turn_limit) for reader in reversed(behind)]
+
+    def _turn(self, worker: int, operator: int, limit: int) -> None:
+        flow, machine = self.flow, self._machine
+        taken, groups = flow.take(operator, limit)
         cost_ns = flow.cost(operator, taken)
-        work_ns = self._serial.turn_ns(worker, now_ns, cost_ns, flow.fixed_ns(operator))
+        work_ns = self._serial.turn_ns(worker, self.clock.now_ns, cost_ns, flow.fixed_ns(operator))
         if self._last_operator[worker] != operator:
             self._overheads.operator_switches += 1
             work_ns += machine.operator_switch_ns
             self._last_operator[worker] = operator
         self._running[operator] = groups
-        self._at_work += 1
         self._processor.run(worker, work_ns, self._end, worker, operator, taken, groups, cost_ns)
         if flow.capacity is not None:  # there is room again in its input
             self._refresh(flow.graph.topology.parents[operator])
-        return True
 
     def _end(self, worker: int, operator: int, taken: int, groups: list[Group], cost_ns: int) -> None:
-        flow = self.flow
+        flow, ahead = self.flow, self._ahead[worker]
         out = flow.finish(operator, taken, groups, cost_ns)
         flow.hand_on(operator, out)
         self._observer.last_turn_ns[operator] = self.clock.now_ns
-        self._running[operator] = None
+        self._running[operator] = []
+        while ahead:
+            following, limit = ahead.pop()
+            if flow.pending[following] and not flow.is_blocked(following):
+                self._turn(worker, following, limit)
+                return
+        for held in self._held[worker]:
+            self._running[held] = None
         self._at_work -= 1
-        self._put(operator)  # enjima, Algorithm 2, lines 5 to 10
-        if out:
-            self._refresh(flow.children[operator])
+        for held in self._held[worker]:
+            self._put(held)  # enjima, Algorithm 2, lines 5 to 10
+        for held in self._held[worker]:
+            self._refresh(flow.children[held])
         if not self._start(worker):
             self._idle.append(worker)
         self._wake()

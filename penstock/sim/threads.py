@@ -26,6 +26,10 @@ class ThreadPerOperator:
         self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         self._running: list[list[Group] | None] = [None] * size
         self._parents = graph.topology.parents
+        # Sources rest from turn to turn as the engine's do, where a run is to be like the engine's.
+        self._rest_ns = run.adaptation.source_patience_ns if run.reads_by_epoch and run.adaptation else 0
+        self._rest_until_ns = dict.fromkeys(graph.arrivals, 0)
+        self._wakes_at_ns = dict.fromkeys(graph.arrivals, -1)
 
     def run(self) -> SimResult:
         """Simulates it all."""
@@ -54,6 +58,8 @@ class ThreadPerOperator:
         flow = self.flow
         if self._running[operator] is not None or not flow.pending[operator] or flow.is_blocked(operator):
             return
+        if self._rest_ns and operator in self._rest_until_ns and self._rests(operator):
+            return
         taken, groups = flow.take(operator, self._run.turn_limit)
         cost_ns = flow.cost(operator, taken)
         self._running[operator] = groups
@@ -62,6 +68,17 @@ class ThreadPerOperator:
         if flow.capacity is not None:  # it has made room in its input
             for parent in self._parents[operator]:
                 self._start(parent)
+
+    def _rests(self, source: int) -> bool:
+        """Whether a source rests, and is woken up when it has; if not, its rest begins with this turn."""
+        until_ns = self._rest_until_ns[source]
+        if self.clock.now_ns >= until_ns:
+            self._rest_until_ns[source] = self.clock.now_ns + self._rest_ns
+            return False
+        if self._wakes_at_ns[source] != until_ns:
+            self._wakes_at_ns[source] = until_ns
+            self.clock.at(until_ns, self._start, source)
+        return True
 
     def _end(self, operator: int, taken: int, groups: list[Group], cost_ns: int) -> None:
         self._running[operator] = None

@@ -15,6 +15,7 @@ from penstock.sim.prediction import (
     highest,
     order_by_latency,
     order_by_rate,
+    ordered_pairs,
 )
 from penstock.sim.scheduled import Run
 
@@ -56,3 +57,9 @@ def test_agreement_counts_pairs_that_have_an_order_in_both() -> None:
     assert agreement(predicted, {"a": 100.0, "b": 50.0, "c": 10.0}) == 1.0  # b and c are too close to tell
     assert agreement(predicted, {"a": 100.0, "b": 200.0, "c": 10.0}) == 0.5
     assert agreement(predicted, {"a": 100.0}) == 1.0
+
+
+def test_pairs_that_have_an_order_are_named_with_whether_it_is_the_same() -> None:
+    predicted = [Prediction("a", 10.0), Prediction("b", 8.0), Prediction("c", 7.9)]
+    measured = {"a": 100.0, "b": 200.0, "c": 10.0}
+    assert ordered_pairs(predicted, measured) == {("a", "b"): False, ("a", "c"): True}

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.consumption import AtMost
+from penstock.scheduling.thresholds import Adaptation, Range
 from penstock.sim.arrivals import Poisson
 from penstock.sim.distributions import Constant, Distribution, Exponential
 from penstock.sim.machine import Machine
@@ -150,11 +151,57 @@ def test_short_turns_are_taken_by_one_worker_alone() -> None:
     assert alone.quantile_ms(1.0) * 1e6 == pytest.approx(1_200)
 
 
+def by_state(graph: SimGraph, adaptation: Adaptation, **settings: object) -> SimResult:
+    run = Run(1e-4, drain_s=0.0, epoch_ns=1_000, adaptation=adaptation, **settings)  # type: ignore[arg-type]
+    return simulate_scheduled(graph, policy_named("state", adaptation), Machine(1), 1, run)
+
+
+def test_a_source_that_is_late_by_less_than_half_the_patience_waits_for_the_next_epoch() -> None:
+    # read at 1000, for 900 ns; the event of 1200 has waited for 700 then: more than half an epoch
+    graph = side_by_side(90.0, arrivals={0: At(((0, 10), (1_200, 1)))})
+    hasty = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0))
+    patient = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0), source_idle=10.0)
+    assert by_state(graph, hasty, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 790]
+    assert by_state(graph, patient, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 890]
+
+
+def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> None:
+    operators = (
+        SimOperator("source", Cost(Constant(100.0)), Ratio(0.2)),
+        SimOperator("sink", Cost(Constant(50.0))),
+    )
+    graph = SimGraph(operators, ((1,), ()), {0: At(((0, 10),))})
+    five = Adaptation(Range(5.0, 10.0, 1.0), Range(3_000.0, 1e6, 1.0))
+    # two events are below the threshold: they go with the pass at 1000, or at the first epoch after 3000
+    assert by_state(graph, five, passes=True).latency_ns["sink"].tolist() == [1_100]
+    assert by_state(graph, five).latency_ns["sink"].tolist() == [4_100]
+
+
+def test_short_turns_are_taken_in_rounds_so_that_the_shortest_queue_has_its_turn() -> None:
+    # 3 events at op0, 2 at op1, 1 at op2 from 0 on; while they run, op0 gets 3 more: by length it would be
+    # before op1 and op2, but those are in the round: op0 1000-1030, op1 -1050, op2 -1060
+    arrivals = {0: At(((0, 3), (1_001, 3))), 1: At(((0, 2),)), 2: At(((0, 1),))}
+    graph = side_by_side(10.0, 10.0, 10.0, arrivals=arrivals)
+    settings = {"reads_by_epoch": True, "epoch_ns": 1_000, "alone_below_ns": 500}
+    result = run_of(graph, 2, passes=True, **settings)
+    assert [result.latency_ns[f"op{number}"][0] for number in range(3)] == [1_030, 1_050, 1_060]
+    assert result.processed.tolist() == [6, 2, 1]
+
+
+def test_there_is_no_pass_while_other_workers_have_nothing_to_do() -> None:
+    graph = line(100.0, 50.0, arrivals=At(((0, 10), (100, 10))))
+    run = Run(1e-3, drain_s=0.0, passes=True)
+    result = simulate_scheduled(graph, policy_named("min_latency"), Machine(2), 2, run)
+    # as without: while one worker runs op1, the other goes on with op0
+    assert result.latency_ns["op1"].tolist() == [1_500, 2_400]
+
+
 # -- what always holds --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("passes", [False, True])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_no_work_is_lost_or_done_twice_and_equal_seeds_give_equal_runs(policy: str) -> None:
+def test_no_work_is_lost_or_done_twice_and_equal_seeds_give_equal_runs(policy: str, passes: bool) -> None:
     operators = (
         SimOperator("source", Cost(Exponential(2_000.0), turn_ns=500.0)),
         SimOperator("half", Cost(Constant(1_000.0)), Ratio(0.5)),
@@ -162,7 +209,7 @@ def test_no_work_is_lost_or_done_twice_and_equal_seeds_give_equal_runs(policy: s
         SimOperator("right", Cost(Exponential(1_000.0))),
     )
     graph = SimGraph(operators, ((1,), (2, 3), (), ()), {0: Poisson(100_000.0)})
-    run = Run(0.02, seed=5, drain_s=0.1)
+    run = Run(0.02, seed=5, drain_s=0.1, passes=passes)
 
     def simulated() -> SimResult:
         return simulate_scheduled(graph, policy_named(policy), Machine(2, operator_switch_ns=100), 2, run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.scheduling.thresholds import Adaptation, Range
 from penstock.sim.machine import Machine
 from penstock.sim.operators import SimGraph
 from penstock.sim.results import SimResult
@@ -42,3 +43,12 @@ def test_a_full_reader_holds_its_writer_back_until_it_takes_something() -> None:
     result = run_of(line(10.0, 100.0, arrivals=At(((0, 6),))), Machine(2), capacity=2, turn_limit=2)
     assert result.latency_ns["op1"].tolist() == [620]
     assert result.processed.tolist() == [6, 6]
+
+
+def test_sources_rest_from_turn_to_turn_as_the_engine_s_do() -> None:
+    graph = side_by_side(10.0, arrivals={0: At(((0, 1), (100, 1), (200, 1)))})
+    adaptation = Adaptation(idle_ns=Range(1_000.0, 1e6, 1.0), source_idle=2.0)
+    rested = run_of(graph, Machine(2), adaptation=adaptation, reads_by_epoch=True)
+    # the first at once, the others together when 2,000 ns are over
+    assert rested.latency_ns["op0"].tolist() == [10, 1_920, 1_820]
+    assert run_of(graph, Machine(2), adaptation=adaptation).latency_ns["op0"].tolist() == [10, 10, 10]
