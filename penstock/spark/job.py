@@ -19,6 +19,7 @@ from penstock.query.types import Schema
 from penstock.spark.checkpoint import operators_of
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stages import Stages
+from penstock.state import table
 from penstock.state.delta import Base
 from penstock.state.manifest import FileEntry
 
@@ -164,6 +165,7 @@ class WarmUp:
         else:
             for stage in range(local.job.stages.count + 1):
                 local.engine(stage)
+        table.warm_up()
         for node in local.job.stages.graph.nodes:
             if isinstance(node.spec, SourceSpec) and isinstance(node.spec.source, NodeSource):
                 node.spec.source.warm_up()

@@ -161,6 +161,14 @@ class KeyTable:
         return self._slots.nbytes + self._words.nbytes + self._live.nbytes + self._free.nbytes
 
 
+def warm_up() -> None:
+    """Compiles, or loads, what the first uses of a table in a process would else wait for."""
+    table = KeyTable(1)
+    key = np.zeros((1, 1), np.int64)
+    table.insert(key)
+    table.remove(table.find(key))
+
+
 # -- for kernels ---------------------------------------------------------------------------------------------
 
 

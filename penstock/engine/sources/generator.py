@@ -110,14 +110,18 @@ class Generator(NodeSource):
         return readers
 
     def warm_up(self) -> None:
-        if self._limit == 0:
+        self._try(0)
+
+    def _try(self, offset: int) -> None:
+        """Makes the event at this offset, if there is one, for nobody."""
+        if self._limit is not None and offset >= self._limit:
             return
         columns: dict[str, NDArray[Any]] = {}
         for field in self._schema:
             columns[field.name] = np.zeros(1, field.dtype.numpy)
             if field.nullable:
                 columns[f"{field.name}?"] = np.zeros(1, np.bool_)
-        self.made_with.fill(0, 1, columns, 0)
+        self.made_with.fill(offset, 1, columns, 0)
 
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
         totals = [self._total(partition) for partition in range(self._partitions)]

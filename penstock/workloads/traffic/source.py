@@ -22,6 +22,7 @@ class Traffic(Generator):
     ) -> None:
         self.settings = settings or TrafficSettings()
         simulation = TrafficSimulation(self.settings)
+        self._second_frame = simulation.rows_before(1)
         frames = None if seconds is None else round(seconds * self.settings.frames_per_second)
         super().__init__(
             simulation.fill,
@@ -30,3 +31,8 @@ class Traffic(Generator):
             rate=self.settings.cars * self.settings.frames_per_second if real_time else None,
             ordered=True,
         )
+
+    def warm_up(self) -> None:
+        """Moves the cars once, which compiles most of the simulation, and goes back to the start."""
+        self._try(self._second_frame)
+        super().warm_up()
