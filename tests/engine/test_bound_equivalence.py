@@ -94,9 +94,8 @@ def test_every_operator_gives_the_rows_of_the_reference_while_it_is_rebound(name
     check()
 
 
-@pytest.mark.parametrize("part", range(2))  # few examples from many seeds differ more than many from one
-def test_random_graphs_give_the_rows_of_the_reference_while_they_are_rebound(part: int) -> None:
-    @seed(part)
+def test_random_graphs_give_the_rows_of_the_reference_while_they_are_rebound() -> None:
+    @seed(1)
     @settings(max_examples=3)
     @given(random_graphs, nodes, st.booleans(), rebinds)
     def check(one: Drawn, node: ps.Node, share: bool, hook: Rebinds) -> None:
