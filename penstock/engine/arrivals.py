@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
 
-from penstock.engine.figures import NEVER_NS, Figures
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.board import LOOK_NS, NEVER_NS, NEXT_LOOK_NS, PACED, PATIENCE_NS, view
+from penstock.engine.figures import Figures
 from penstock.engine.vertex import Vertex
 
 
@@ -23,10 +27,21 @@ class Arrivals:
         self._epoch_ns = epoch_ns
         self._unpaced: set[int] = set()  # those that cannot tell
         self._vertices = vertices
-        self._looks: list[tuple[int, int]] = []  # (when, source): a heap; the latest by ``_look_ns`` counts
-        self._look_ns: dict[int, int] = {}
-        self.patience_ns = 0
+        self._board = board = figures.board
+        self._looks = board.integers[LOOK_NS]
+        self._paced = view(board.flags[PACED])
+        self._patience_ns = 0
         self.polls = False  # there are some that have to be asked again and again
+
+    @property
+    def patience_ns(self) -> int:
+        """How long a source that was read empty waits, if that is longer than an epoch."""
+        return self._patience_ns
+
+    @patience_ns.setter
+    def patience_ns(self, patience_ns: int) -> None:
+        self._patience_ns = patience_ns
+        self._board.number[PATIENCE_NS] = max(self._epoch_ns, patience_ns)
 
     def after_turn(self, vertex: Vertex, now_ns: int) -> int:
         """Looks at a source whose turn ended, or that has room again; how many events it should read at
@@ -42,6 +57,7 @@ class Arrivals:
             pending = source.available(now_ns)
             self.note(vertex, now_ns, pending)
             return pending
+        self._paced[index] = 1
         self._figures.expect(index, due_ns)
         self._figures.wait_from(index, due_ns if due_ns < now_ns else 0)
         self.look_after(index, now_ns + max(self._epoch_ns, self.patience_ns), due_ns)
@@ -50,9 +66,11 @@ class Arrivals:
 
     def look_after(self, index: int, when_ns: int, due_ns: int = 0) -> None:
         """Looks at this source then, or when its next event is due."""
+        board = self._board
         when_ns = max(when_ns, due_ns)
-        self._look_ns[index] = when_ns
-        heappush(self._looks, (when_ns, index))
+        board.look_ns[index] = when_ns
+        if when_ns < board.number[NEXT_LOOK_NS]:
+            board.number[NEXT_LOOK_NS] = when_ns
 
     def note(self, vertex: Vertex, now_ns: int, pending: int) -> None:
         """The source was asked and has so many events; notes when it has the next, as far as it knows."""
@@ -69,27 +87,40 @@ class Arrivals:
         for vertex in self._sources:
             if self._figures.due(vertex.index) in (0, NEVER_NS) and not vertex.finished:
                 self.polls = True
-                if not vertex.running and not vertex.blocked:
+                if not self._board.running[vertex.index] and not vertex.blocked:
                     assert vertex.source is not None
                     self.note(vertex, now_ns, vertex.source.available(now_ns))
 
     def due(self, now_ns: int) -> Iterator[tuple[Vertex, int]]:
         """The sources that can read something by now, and how much, as far as that is known."""
-        looks = self._looks
-        while looks and looks[0][0] <= now_ns:
-            when_ns, index = heappop(looks)
-            if self._look_ns.get(index) == when_ns:
+        board = self._board
+        while self.next_look_ns <= now_ns:
+            index = _take_look(self._looks, board.numbers, now_ns)
+            if index >= 0:
                 vertex = self._vertices[index]
-                if not (vertex.running or vertex.blocked or vertex.finished):
+                if not (board.running[index] or vertex.blocked or vertex.finished):
                     yield vertex, self._figures.expected(index, now_ns)
 
     @property
     def next_look_ns(self) -> int:
         """When the next source should be looked at."""
-        return self._looks[0][0] if self._looks else NEVER_NS
+        return int(self._board.number[NEXT_LOOK_NS])
 
     def ask_all(self) -> None:
         """Every source should be asked: something has happened to them."""
         for vertex in self._sources:
             if not vertex.finished:
                 self._figures.expect(vertex.index, 0)
+
+
+@numba.njit("int64(int64[::1], int64[::1], int64)", cache=True)
+def _take_look(look_ns: NDArray[np.int64], numbers: NDArray[np.int64], now_ns: int) -> int:
+    """A source to look at by now, once; −1 if there is none. Notes when the next one is to be looked at."""
+    found, least_ns = -1, NEVER_NS
+    for source in range(len(look_ns)):
+        if look_ns[source] <= now_ns and found < 0:
+            found = source
+            look_ns[source] = NEVER_NS
+        least_ns = min(least_ns, look_ns[source])
+    numbers[NEXT_LOOK_NS] = least_ns
+    return found

@@ -16,6 +16,7 @@ from paho.mqtt.reasoncodes import ReasonCode
 from penstock.query.errors import QueryError, RunError
 
 _ROUND_S = 0.5  # how long to wait for the broker before looking at the clock again
+_MOMENT_S = 0.0002  # longer than a broker on this machine takes to answer
 _MOST_READS = 1_000  # per look at the socket: a fast broker must not hold the thread
 
 
@@ -85,12 +86,15 @@ class Connection:
         self._check(self._client.publish(topic, payload, qos, retain).rc)
 
     def poll(self) -> None:
-        """Hears what the broker has said so far, without waiting."""
+        """Hears what the broker has said so far. While it says something, waits a moment for more: it sends
+        only so many messages before they are acknowledged, and drops what piles up behind them."""
+        wait_s = 0.0
         for _ in range(_MOST_READS):
-            readable, _, _ = select.select([self._socket], [], [], 0)
+            readable, _, _ = select.select([self._socket], [], [], wait_s)
             if not readable:
                 break
             self._check(self._client.loop_read())
+            wait_s = _MOMENT_S
 
     def drain(self, most_unacknowledged: int) -> None:
         """Waits until everything is sent and all but so many messages are with the broker."""

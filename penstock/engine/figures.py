@@ -7,18 +7,25 @@ overlooked once is right again after the next turn.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.engine.board import (
+    BLOCKED,
+    DUE_NS,
+    KNOWN,
+    LAST_TURN_NS,
+    PER_NS,
+    SINCE_NS,
+    SOURCE,
+    UNWRITTEN,
+    Board,
+    view,
+)
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Outlet
 from penstock.scheduling.policy import Integers
-
-#: An event that nobody knows the time of.
-NEVER_NS = 1 << 62
 
 
 class Figures:
@@ -28,8 +35,10 @@ class Figures:
     should be asked. After that, what has come is estimated by its rate so far.
     """
 
-    def __init__(self, vertices: list[Vertex]) -> None:
+    def __init__(self, vertices: list[Vertex], board: Board | None = None) -> None:
         count = len(vertices)
+        self.board = board = board or Board(count)
+        self._vertices = vertices
         outlets = [outlet for vertex in vertices for outlet in vertex.outlets]
         place = {id(outlet): number for number, outlet in enumerate(outlets)}
         edges = [edge for vertex in vertices for edge in vertex.edges]
@@ -39,21 +48,23 @@ class Figures:
         self._sent = np.zeros(len(outlets), np.int64)  # events and marks written
         self._taken = np.zeros(len(edges), np.int64)  # events and marks read
         self._left = np.zeros(count, np.int64)  # rows and marks that did not fit into an outlet
-        self._blocked = np.zeros(count, np.int8)
-        self._due_ns = np.full(count, NEVER_NS, np.int64)
-        self._known = np.zeros(count, np.int64)  # of a source: pending events when it was last asked
-        self._expected_per_ns = np.zeros(count)
-        self.last_turn_ns = np.zeros(count, np.int64)
-        self.waiting_since_ns = np.zeros(count, np.int64)  # since when it has had work and no turn; 0: none
+        self._blocked = board.flags[BLOCKED]
+        self._unwritten = board.flags[UNWRITTEN]
+        self._due_ns = board.integers[DUE_NS]
+        self._known = board.integers[KNOWN]
+        self._expected_per_ns = board.floats[PER_NS]
+        self.last_turn_ns = board.integers[LAST_TURN_NS]
+        self.waiting_since_ns = board.integers[SINCE_NS]
         self.least_cost_ns = np.zeros(count)  # per event in large turns; 0: none yet
-        self._sent_view = _view(self._sent)
-        self._taken_view = _view(self._taken)
-        self._left_view = _view(self._left)
-        self._due_view = _view(self._due_ns)
-        self._known_view = _view(self._known)
-        self._last_view = _view(self.last_turn_ns)
-        self._since_view = _view(self.waiting_since_ns)
-        self._least_view = _view(self.least_cost_ns)
+        self._sent_view = view(self._sent)
+        self._taken_view = view(self._taken)
+        self._left_view = view(self._left)
+        self._due_view = view(self._due_ns)
+        self._known_view = view(self._known)
+        self._last_view = view(self.last_turn_ns)
+        self._since_view = view(self.waiting_since_ns)
+        self._least_view = view(self.least_cost_ns)
+        self._unwritten_view = view(self._unwritten)
         starts = self._edge_starts.tolist()
         self._edges = [
             list(zip(range(starts[number], starts[number + 1]), vertex.edges, strict=True))
@@ -63,13 +74,13 @@ class Figures:
             [(place[id(outlet)], outlet) for outlet in vertex.outlets] for vertex in vertices
         ]
         self._readers: list[Integers] = []
-        blocked = _view(self._blocked)
         for vertex in vertices:
-            vertex.board = blocked
+            vertex.board = board.blocked
             numbers = dict.fromkeys(reader.index for reader in vertex.readers)
             self._readers.append(np.array(list(numbers), np.int64))
             if vertex.source is not None:
                 self._due_view[vertex.index] = 0  # so far nobody has asked
+                board.flags[SOURCE, vertex.index] = 1
 
     def begin_turn(self, vertex: Vertex) -> int:
         """Since when the operator had had work and no turn; 0 if that is not known."""
@@ -77,6 +88,23 @@ class Figures:
 
     def end_turn(self, vertex: Vertex, now_ns: int) -> bool:
         """Writes the figures of a turn that ended; whether it has sent something to its readers."""
+        self._last_view[vertex.index] = now_ns
+        return self._write(vertex)
+
+    def end_quietly(self, vertex: Vertex, now_ns: int) -> None:
+        """A turn has ended and left nothing to do; what it has taken and sent is written later."""
+        index = vertex.index
+        self._last_view[index] = now_ns
+        self._since_view[index] = 0
+        self._unwritten_view[index] = 1
+
+    def write_rest(self) -> None:
+        """Writes the figures of turns that only said when they ended."""
+        if self._unwritten.any():
+            for index in self._unwritten.nonzero()[0].tolist():
+                self._write(self._vertices[index])
+
+    def _write(self, vertex: Vertex) -> bool:
         index = vertex.index
         sent = self._sent_view
         has_sent = False
@@ -89,8 +117,8 @@ class Figures:
         for place, edge in self._edges[index]:
             taken[place] = edge.consumed + edge.passed
         self._left_view[index] = len(vertex.outbox) + vertex.operator.has_ready_rows
-        self._last_view[index] = now_ns
         self._least_view[index] = vertex.counters.least_cost_ns
+        self._unwritten_view[index] = 0
         return has_sent
 
     def wait_from(self, index: int, since_ns: int) -> None:
@@ -130,7 +158,7 @@ class Figures:
 
     def set_rates(self, per_ns: NDArray[np.float64]) -> None:
         """How many events each source reads per ns, by what it has read lately."""
-        self._expected_per_ns = per_ns
+        self._expected_per_ns[:] = per_ns
 
     def pending(self, now_ns: int) -> Integers:
         """What each operator could take now, as in a ``Snapshot``; of sources, what is expected."""
@@ -153,11 +181,6 @@ class Figures:
     def is_quiet(self, pending: Integers) -> bool:
         """Whether nothing waits anywhere."""
         return not pending.any() and not self._blocked.any()
-
-
-def _view(array: NDArray[Any]) -> Any:
-    """Reads and writes single elements at a quarter of NumPy's cost."""
-    return memoryview(array)  # type: ignore[arg-type]
 
 
 # Without ``nogil``: for a microsecond it is not worth to let another thread in.

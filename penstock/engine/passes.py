@@ -2,38 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.engine.board import LEADING, TOGETHER, Board, view
 from penstock.engine.vertex import Vertex
-from penstock.scheduling.policy import Floats
+from penstock.scheduling.policy import Floats, Integers
 
 _MOST = 16  # operators behind the first
 
 
 class Passes:
-    """Who stands behind whom, and whether a policy would run them right after it anyway."""
+    """Who stands behind whom, and whether a policy would run them right after it anyway.
 
-    def __init__(self, vertices: list[Vertex]) -> None:
+    ``starts`` and ``members`` say the same to compiled code: behind operator i stand
+    ``members[starts[i]:starts[i + 1]]``.
+    """
+
+    def __init__(self, vertices: list[Vertex], board: Board) -> None:
         self._behind = [_behind(vertex, vertices) for vertex in vertices]
-        self._potential: Floats | None = None
-        self._follow: dict[int, bool] = {}  # by operator, for ``_potential``
+        self.starts = np.zeros(len(vertices) + 1, np.int64)
+        np.cumsum([len(behind) for behind in self._behind], out=self.starts[1:])
+        self.members = np.array([reader.index for behind in self._behind for reader in behind], np.int64)
+        self._together = board.flags[TOGETHER]
+        self._together_view = view(self._together)
+        self._leading = view(board.flags[LEADING])
 
-    def behind(self, vertex: Vertex, potential: Floats) -> tuple[Vertex, ...]:
+    def plan(self, potential: Floats) -> None:
+        """Looks at who may go together by these priorities."""
+        _together(self.starts, self.members, potential, self._together)
+
+    def behind(self, vertex: Vertex) -> tuple[Vertex, ...]:
         """The operators behind this one, in order, if the policy puts all of them before it; else none."""
-        number = vertex.index
-        behind = self._behind[number]
-        if not behind:
-            return ()
-        if potential is not self._potential:  # asked once for every set of priorities
-            self._potential = potential
-            self._follow.clear()
-        follow = self._follow.get(number)
-        if follow is None:
-            follow = all(potential[reader.index] >= potential[number] for reader in behind)
-            self._follow[number] = follow
-        return behind if follow else ()
+        return self._behind[vertex.index] if self._together_view[vertex.index] else ()
 
-    def is_whole(self, vertices: list[Vertex]) -> bool:
-        """Whether these are an operator and all behind it."""
-        return len(vertices) > 1 and len(vertices) == 1 + len(self._behind[vertices[0].index])
+    def lead(self, vertex: Vertex) -> None:
+        """A worker gets this operator and all behind it."""
+        self._leading[vertex.index] = 1
+
+    def length(self, vertex: Vertex) -> int:
+        """How many operators a worker has got with this one, itself included."""
+        return 1 + len(self._behind[vertex.index]) if self._leading[vertex.index] else 1
+
+    def end(self, vertices: list[Vertex]) -> Iterator[list[Vertex]]:
+        """What a worker gives back, pass by pass."""
+        place = 0
+        while place < len(vertices):
+            leader = vertices[place]
+            length = self.length(leader)
+            self._leading[leader.index] = 0
+            yield vertices[place : place + length]
+            place += length
+
+    def turns(self, limit: int) -> list[list[tuple[Vertex, int]]]:
+        """Per operator the turns of those behind it, each with this limit."""
+        return [[(reader, limit) for reader in behind] for behind in self._behind]
 
 
 def _behind(first: Vertex, vertices: list[Vertex]) -> tuple[Vertex, ...]:
@@ -53,3 +79,12 @@ def _behind(first: Vertex, vertices: list[Vertex]) -> tuple[Vertex, ...]:
         return ()
     held.discard(first)
     return tuple(sorted(held, key=lambda vertex: vertex.index))
+
+
+@numba.njit("void(int64[::1], int64[::1], float64[::1], int8[::1])", cache=True)
+def _together(starts: Integers, members: Integers, potential: Floats, together: NDArray[np.int8]) -> None:
+    for operator in range(len(together)):
+        follow = starts[operator] < starts[operator + 1]
+        for place in range(starts[operator], starts[operator + 1]):
+            follow = follow and potential[members[place]] >= potential[operator]
+        together[operator] = follow

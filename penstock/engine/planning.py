@@ -9,7 +9,7 @@ import numpy as np
 from penstock.engine.figures import Figures
 from penstock.engine.observation import Observation, topology_of
 from penstock.engine.vertex import Vertex
-from penstock.scheduling.policy import Integers, Plan, Policy, Snapshot
+from penstock.scheduling.policy import Integers, Plan, Policy, Rule, Snapshot
 
 #: A plan of many operators takes some ten microseconds. It is made anew after this many times what the last
 #: one took, so that planning takes a percent of a processor, but at least every so many epochs: periods of up
@@ -31,8 +31,6 @@ class Planning:
         self._observation = Observation(vertices)
         self._state = policy.initial_state(self._topology)
         self._period_ns = epoch_ns  # from plan to plan
-        #: Operators whose figures have not been written since their turns ended, and when that was.
-        self.unwritten: dict[Vertex, int] = {}
         self.follows_queues = bool(getattr(policy, "follows_queues", False))
         self.plan = Plan(np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
         self.due_ns = 0  # when the next plan is to be made
@@ -50,9 +48,7 @@ class Planning:
         """Makes a plan; what each operator has to do by now."""
         began_ns = time.thread_time_ns()
         figures, seen = self._figures, self._observation
-        for vertex, ended_ns in self.unwritten.items():
-            figures.end_turn(vertex, ended_ns)
-        self.unwritten.clear()
+        figures.write_rest()
         pending = figures.pending(now_ns)
         figures.wait_where(pending, now_ns)
         snapshot = Snapshot(
@@ -86,6 +82,11 @@ class Planning:
     def limit(self, operator: int, now_ns: int) -> int:
         """How many events its turn may take if it begins now."""
         return self._policy.turn_limit(operator, now_ns, self.plan, self._state)
+
+    @property
+    def rule(self) -> Rule | None:
+        """How priorities change until the next plan, where that can be said in numbers."""
+        return self._policy.rule(self.plan, self._state)
 
     @property
     def patience_ns(self) -> int:

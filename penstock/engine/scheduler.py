@@ -14,10 +14,12 @@ from collections.abc import Set as AbstractSet
 from threading import Condition, Event, Lock
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.figures import NEVER_NS, Figures
+from penstock.engine.board import HELD, NEVER_NS, PRIORITY, RUNNING, TAKEN, TICKET, WAITING, Board
+from penstock.engine.figures import Figures
 from penstock.engine.hand_overs import is_better_alone, is_long
 from penstock.engine.passes import Passes
 from penstock.engine.planning import Planning
+from penstock.engine.quick import Quick
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.consumption import All, Consumption
 from penstock.scheduling.policy import Policy
@@ -52,8 +54,16 @@ class Scheduler:
         self._turn_limit = turn_limit
         self._epoch_ns = epoch_us * 1_000
         self._consumption = None if isinstance(consumption, All) else consumption
-        self._queue = SchedulingQueue(len(vertices))
-        self.figures = Figures(vertices)
+        self._board = board = Board(len(vertices))
+        self._is_running = board.running
+        self._queue = SchedulingQueue(
+            len(vertices),
+            board.floats[PRIORITY],
+            board.floats[TAKEN],
+            board.integers[TICKET],
+            board.numbers[WAITING : WAITING + 2],
+        )
+        self.figures = Figures(vertices, board)
         self._planning = Planning(vertices, self.figures, policy, turn_limit, self._epoch_ns)
         self._arrivals = Arrivals(vertices, self.figures, self._epoch_ns)
         self._unblocked: deque[Vertex] = deque()
@@ -61,8 +71,8 @@ class Scheduler:
         self._lock = Lock()
         self._wake = Condition(self._lock)
         self._sleeping = 0
-        self._running: set[Vertex] = set()
-        self._passes = Passes(vertices)
+        self._passes = Passes(vertices, board)
+        self._quick = Quick(vertices, board, self._passes, turn_limit, workers, self._epoch_ns)
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
@@ -111,6 +121,10 @@ class Scheduler:
         """The next operator alone."""
         turns = self.next_turns(1)
         return turns[0] if turns else None
+
+    def is_held(self, vertex: Vertex) -> bool:
+        """Whether a worker has it."""
+        return bool(self._is_running[vertex.index])
 
     def ready_since_ns(self, vertex: Vertex) -> int:
         """Since when an operator that is held had had work and no turn; 0 if that is not known."""
@@ -165,7 +179,7 @@ class Scheduler:
                 self._admit_sources(now_ns)
                 self._planning.spent_ns += time.thread_time_ns() - began_ns
             needed = min(len(self._queue), 1 if self._alone else self._sleeping)
-            if needed and not (self._alone and self._running):
+            if needed and not (self._alone and self._held):
                 self._wake.notify(needed)
 
     def await_epoch(self) -> None:
@@ -179,7 +193,7 @@ class Scheduler:
             pause_ns = self._epoch_ns
             if not self._sleeping:
                 pause_ns = _LONGEST_SLEEP_NS
-            elif self._running:
+            elif self._held:
                 pause_ns = self._epoch_ns * 2
             elif self._is_quiet and not self._arrivals.polls and not len(self._queue):
                 pause_ns = max(pause_ns, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
@@ -197,7 +211,7 @@ class Scheduler:
     def open_wait_ns(self, vertex: Vertex, now_ns: int) -> int:
         """How long an operator has had work and no turn, now."""
         since_ns = self.figures.begin_turn(vertex)
-        return max(0, now_ns - since_ns) if since_ns and not vertex.running else 0
+        return max(0, now_ns - since_ns) if since_ns and not self._is_running[vertex.index] else 0
 
     def _note_unblocked(self, vertex: Vertex) -> None:
         """Memory was freed for an operator, in the middle of another's turn or by the allocator."""
@@ -211,28 +225,63 @@ class Scheduler:
     def _exchange(
         self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
     ) -> list[tuple[Vertex, int]]:
+        now_ns = ended_ns or time.perf_counter_ns()
         if vertices:
-            self._take_back(vertices, stopped, ended_ns)
-        if self._stopped or (self._alone and self._running):
+            if not stopped and self._is_usual(now_ns):
+                turns = self._quick.exchange(vertices, now_ns)
+                if turns is not None:
+                    if self._sleeping and len(self._queue):
+                        self._wake.notify()
+                    return turns
+            if not stopped and not self._is_stale:
+                vertices = self._quick.give_back(vertices, now_ns)
+            self._take_back(vertices, stopped, now_ns)
+        if self._stopped or (self._alone and self._held):
             return []
-        return self._pick(most, ended_ns or time.perf_counter_ns())
+        self._catch_up(now_ns)
+        if most == _ROUND and not self._alone and self._consumption is None:
+            turns = self._quick.pick(now_ns)
+            if turns is not None:
+                if self._sleeping and len(self._queue):
+                    self._wake.notify()
+                return turns
+        return self._pick(most, now_ns)
 
-    def _pick(self, most: int, now_ns: int) -> list[tuple[Vertex, int]]:
+    def _is_usual(self, now_ns: int) -> bool:
+        """Whether there is nothing to do but to give operators back and to pick the next."""
+        return not (
+            self._is_stale
+            or self._alone
+            or self._stopped
+            or self._unblocked
+            or self._consumption is not None
+            or now_ns >= self._planning.due_ns
+        )
+
+    @property
+    def _held(self) -> int:
+        """How many operators workers have."""
+        return int(self._board.number[HELD])
+
+    def _catch_up(self, now_ns: int) -> None:
+        """Whatever has to be done before someone is picked."""
         while self._unblocked:
             vertex = self._unblocked.popleft()
-            if not vertex.running:
+            if not self._is_running[vertex.index]:
                 self._refresh(vertex, now_ns)
         if now_ns >= self._planning.due_ns:
             self._begin_epoch(now_ns)
         elif self._is_stale:
             self._replan(now_ns)
-        elif now_ns >= self._arrivals.next_look_ns:
+
+    def _pick(self, most: int, now_ns: int) -> list[tuple[Vertex, int]]:
+        if now_ns >= self._arrivals.next_look_ns:
             self._admit_sources(now_ns)
         turns: list[tuple[Vertex, int]] = []
         queue = self._queue
         while (number := queue.pop()) is not None:
             vertex = self._vertices[number]
-            pending = vertex.work(now_ns)
+            pending = 0 if self._is_running[number] else vertex.work(now_ns)
             if pending:
                 turns.append(self._hold(vertex, pending, now_ns))
                 if not self._alone:
@@ -251,9 +300,12 @@ class Scheduler:
         limit = self._planning.limit(vertex.index, now_ns)
         if self._consumption is not None:
             limit = min(limit, self._consumption.events(pending))
-        vertex.running = True
-        self._running.add(vertex)
+        self._hold_one(vertex)
         return vertex, limit
+
+    def _hold_one(self, vertex: Vertex) -> None:
+        self._is_running[vertex.index] = 1
+        self._board.number[HELD] += 1
 
     def _hold_behind(self, first: Vertex, turns: list[tuple[Vertex, int]]) -> None:
         """Gives out with an operator all those behind it, if the policy puts them before it.
@@ -262,44 +314,48 @@ class Scheduler:
         them has work already, it is left to other workers; and so is everything while those may have nothing
         to do.
         """
-        behind, queue = self._passes.behind(first, self._planning.plan.potential), self._queue
+        behind, queue = self._passes.behind(first), self._queue
         for reader in behind:
-            if reader.running or reader.blocked or queue.priority(reader.index):
+            if self._is_running[reader.index] or reader.blocked or queue.priority(reader.index):
                 return
         limit = self._turn_limit
         for reader in behind:
-            reader.running = True
+            self._hold_one(reader)
             turns.append((reader, limit))
-        self._running.update(behind)
+        if behind:
+            self._passes.lead(first)
 
     def _take_back(self, vertices: list[Vertex], stopped: AbstractSet[Vertex], now_ns: int) -> None:
+        is_few = len(vertices) <= _FEW
+        for part in self._passes.end(vertices):
+            for vertex in part:
+                self._is_running[vertex.index] = 0
+            self._board.number[HELD] -= len(part)
+            is_pass = len(part) > 1
+            self._end_turn(part[0], now_ns, is_few or is_pass, let_in=not is_pass)
+            for vertex in part[1:]:
+                if vertex in stopped:
+                    self._end_turn(vertex, now_ns, True, let_in=False)
+                else:
+                    self.figures.end_quietly(vertex, now_ns)  # nobody else writes to it or reads from it
+            self._is_stale = self._is_stale or not (is_few or is_pass)
+
+    def _end_turn(self, vertex: Vertex, now_ns: int, one_by_one: bool, let_in: bool) -> None:
         figures = self.figures
-        for vertex in vertices:
-            vertex.running = False
-        self._running.difference_update(vertices)
-        is_pass = self._passes.is_whole(vertices)
-        one_by_one = is_pass or len(vertices) <= _FEW
-        for place, vertex in enumerate(vertices):
-            if place and is_pass and vertex not in stopped:
-                # Nobody else writes to it or reads from it: there is nothing to do but to note it.
-                self._planning.unwritten[vertex] = now_ns
-                figures.wait_from(vertex.index, 0)
-                continue
-            has_sent = figures.end_turn(vertex, now_ns)
-            if vertex.finished:
-                self._end(vertex)
-            elif vertex.source is not None:
-                self._refresh(vertex, now_ns)
-            elif one_by_one:
-                waiting = vertex.waiting()
-                figures.wait_from(vertex.index, now_ns if waiting else 0)
-                if waiting and not vertex.blocked:
-                    self._put(vertex, waiting, 0)
-            else:
-                figures.wait_from(vertex.index, 0)  # the plan will see
-            if has_sent and one_by_one and not is_pass:
-                self._let_readers_in(vertex, now_ns)
-        self._is_stale = self._is_stale or not one_by_one
+        has_sent = figures.end_turn(vertex, now_ns)
+        if vertex.finished:
+            self._end(vertex)
+        elif vertex.source is not None:
+            self._refresh(vertex, now_ns)
+        elif one_by_one:
+            waiting = vertex.waiting()
+            figures.wait_from(vertex.index, now_ns if waiting else 0)
+            if waiting and not vertex.blocked:
+                self._put(vertex, waiting, 0)
+        else:
+            figures.wait_from(vertex.index, 0)  # the plan will see
+        if has_sent and one_by_one and let_in:
+            self._let_readers_in(vertex, now_ns)
 
     def _end(self, vertex: Vertex) -> None:
         self.figures.expect(vertex.index, NEVER_NS)
@@ -315,7 +371,7 @@ class Scheduler:
             self._is_stale = True
             return
         for reader in vertex.readers:
-            if reader.running or reader.blocked:
+            if self._is_running[reader.index] or reader.blocked:
                 continue
             if self._planning.follows_queues or not self._queue.priority(reader.index):
                 self._refresh(reader, now_ns)
@@ -360,9 +416,11 @@ class Scheduler:
         self._arrivals.patience_ns = self._planning.patience_ns + 1
         self._queue.load(plan.priority)
         self._is_quiet = figures.is_quiet(pending)
-        for vertex in self._running:
-            self._queue.put(vertex.index, 0.0)
-            pending[vertex.index] = 0
+        for index in self._board.flags[RUNNING].nonzero()[0].tolist():
+            self._queue.put(index, 0.0)
+            pending[index] = 0
+        self._passes.plan(plan.potential)
+        self._quick.plan(plan, self._planning.rule)
         self._alone = is_better_alone(plan, pending, figures.least_cost_ns)
         self._planning.spent_ns = made_ns + time.thread_time_ns() - began_ns
 

@@ -85,7 +85,10 @@ class WorkerPool:
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                    if vertex.blocked or vertex.finished or vertex.waiting():
+                    if vertex.source is not None:
+                        if not 0 < taken < limit or vertex.blocked or vertex.finished or vertex.outbox:
+                            stopped.add(vertex)  # only one that was read empty knows what comes next
+                    elif vertex.blocked or vertex.finished or vertex.waiting():
                         stopped.add(vertex)
                 turns = scheduler.exchange([vertex for vertex, _ in turns], stopped, ended_ns)
         except BaseException as error:

@@ -58,6 +58,20 @@ class Plan:
     deadline_ns: int = 0  # when the epoch ends, for policies whose turns should end with it
 
 
+class Rule(NamedTuple):
+    """What ``refresh`` and ``turn_limit`` say, as numbers, for those who have no time to call them.
+
+    An operator has its potential as soon as ``least_events`` are pending, or they fill a turn, or there are
+    some and it was idle for longer than ``idle_ns``. A turn that begins now takes what can be done by the
+    plan's deadline, at least ``least_turn`` events, at most the plan's limit; with a cost of 0, the limit.
+    """
+
+    least_events: int
+    idle_ns: Floats
+    cost_ns: Floats
+    least_turn: int
+
+
 class Policy(Protocol):
     """Decides who goes first.
 
@@ -85,6 +99,10 @@ class Policy(Protocol):
         """How many events its turn may take if it begins now."""
         ...
 
+    def rule(self, plan: Plan, state: Any) -> Rule | None:
+        """How priorities change until the next plan; None if only ``refresh`` can tell."""
+        ...
+
     def patience_ns(self, state: Any) -> int:
         """How long a source may wait from turn to turn if it has few events."""
         ...
@@ -105,6 +123,12 @@ class EpochPolicy:
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: Any) -> int:
         return int(plan.limit[operator])
 
+    def rule(self, plan: Plan, state: Any) -> Rule | None:
+        if type(self).refresh is not EpochPolicy.refresh:
+            return None
+        nothing = _zeros(len(plan.potential))
+        return Rule(1, nothing, nothing, 1)
+
     def patience_ns(self, state: Any) -> int:
         return 0
 
@@ -120,6 +144,11 @@ def plan_of(snapshot: Snapshot, potential: Floats) -> Plan:
 def same_limit(operators: int, limit: int) -> Integers:
     """The same limit for every operator; an array that nobody may change."""
     return np.full(operators, limit, np.int64)
+
+
+@lru_cache(maxsize=64)
+def _zeros(operators: int) -> Floats:
+    return np.zeros(operators)
 
 
 def by_rank(order: Integers) -> Floats:

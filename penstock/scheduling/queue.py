@@ -2,66 +2,94 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from typing import Any
 
-from penstock.scheduling.policy import Floats
+import numba
+import numpy as np
+
+from penstock.scheduling.policy import Floats, Integers
 
 
 class SchedulingQueue:
     """Operators whose priority is above 0, each at most once. Of equal ones, by a plan the one with the
     larger number, which is downstream; after that the one that was put first.
 
-    Putting an operator again changes its priority; the entry left behind is passed over when it comes up.
-    Not thread-safe.
+    Kept by operator, and searched whole: over a few hundred operators that takes less than a microsecond. The
+    arrays may belong to someone else who reads and writes them too. Not thread-safe.
     """
 
-    __slots__ = ("_count", "_entries", "_last", "_number", "_priority")
+    __slots__ = ("_counts", "_priority", "_taken", "_tickets", "_views")
 
-    def __init__(self, operators: int) -> None:
-        self._count = operators
-        self._priority = [0.0] * operators
-        self._last: dict[int, float] = {}
-        self._entries: list[tuple[float, int, int]] = []  # (−priority, tie, operator); a heap
-        self._number = operators
+    def __init__(
+        self,
+        operators: int,
+        priority: Floats | None = None,
+        taken: Floats | None = None,
+        tickets: Integers | None = None,
+        counts: Integers | None = None,
+    ) -> None:
+        """``taken``: priorities with which operators were taken out. ``counts``: of those in the queue, and
+        of tickets."""
+        self._priority = np.zeros(operators) if priority is None else priority
+        self._taken = np.zeros(operators) if taken is None else taken
+        self._tickets = np.zeros(operators, np.int64) if tickets is None else tickets
+        self._counts = np.zeros(2, np.int64) if counts is None else counts
+        arrays: tuple[Any, ...] = (self._priority, self._taken, self._tickets, self._counts)
+        self._views: tuple[Any, ...] = tuple(memoryview(array) for array in arrays)
 
     def load(self, priority: Floats) -> None:
         """Replaces everything by these priorities."""
-        count = self._count
-        chosen = (priority > 0.0).nonzero()[0]
-        known, entries = [0.0] * count, []
-        for operator, value in zip(chosen.tolist(), priority[chosen].tolist(), strict=True):
-            known[operator] = value
-            entries.append((-value, count - operator, operator))
-        heapify(entries)
-        self._priority, self._entries = known, entries
-        self._last.clear()
+        _load(priority, self._priority, self._taken, self._tickets, self._counts)
 
     def put(self, operator: int, priority: float) -> None:
         """Gives one operator this priority; 0 or less takes it out."""
-        self._priority[operator] = priority
+        known, _, tickets, counts = self._views
+        counts[0] += (priority > 0.0) - (known[operator] > 0.0)
+        known[operator] = max(priority, 0.0)
         if priority > 0.0:
-            self._number += 1
-            heappush(self._entries, (-priority, self._number, operator))
+            counts[1] += 1
+            tickets[operator] = counts[1]
 
     def priority(self, operator: int) -> float:
         """0 if it is not in the queue."""
-        return self._priority[operator]
+        return float(self._views[0][operator])
 
     def last(self, operator: int) -> float:
         """The priority with which it was last taken out since everything was replaced; else 0."""
-        return self._last.get(operator, 0.0)
+        return float(self._views[1][operator])
 
     def __len__(self) -> int:
-        """How many there are, at the most: some may have changed since and count twice."""
-        return len(self._entries)
+        return int(self._views[3][0])
 
     def pop(self) -> int | None:
         """Takes out the operator with the highest priority; None if there is none."""
-        entries, known = self._entries, self._priority
-        while entries:
-            negative, _, operator = heappop(entries)
-            if known[operator] == -negative:
-                known[operator] = 0.0
-                self._last[operator] = -negative
-                return operator
-        return None
+        known, taken, _, counts = self._views
+        if not counts[0]:
+            return None
+        operator = int(best(self._priority, self._tickets))
+        taken[operator] = known[operator]
+        known[operator] = 0.0
+        counts[0] -= 1
+        return operator
+
+
+@numba.njit("int64(float64[::1], int64[::1])", cache=True)
+def best(priority: Floats, tickets: Integers) -> int:
+    """The operator that comes first; −1 if none has a priority above 0."""
+    first, highest, ticket = -1, 0.0, 0
+    for operator in range(len(priority)):
+        value = priority[operator]
+        if value > highest or (value == highest and value > 0.0 and tickets[operator] < ticket):
+            first, highest, ticket = operator, value, tickets[operator]
+    return first
+
+
+@numba.njit("void(float64[::1], float64[::1], float64[::1], int64[::1], int64[::1])", cache=True)
+def _load(loaded: Floats, priority: Floats, taken: Floats, tickets: Integers, counts: Integers) -> None:
+    count = len(loaded)
+    counts[0], counts[1] = 0, count
+    for operator in range(count):
+        priority[operator] = max(loaded[operator], 0.0)
+        taken[operator] = 0.0
+        tickets[operator] = count - operator
+        counts[0] += loaded[operator] > 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from penstock.scheduling.eligibility import eligible_priority, is_eligible
 from penstock.scheduling.gradient import mean_gradient, operator_weight
 from penstock.scheduling.output_cost import output_cost
-from penstock.scheduling.policy import Floats, Integers, Plan, Snapshot
+from penstock.scheduling.policy import Floats, Integers, Plan, Rule, Snapshot
 from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
@@ -83,6 +84,9 @@ class StateBased:
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
         left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
         return min(int(plan.limit[operator]), max(left, state.least))
+
+    def rule(self, plan: Plan, state: State) -> Rule | None:
+        return Rule(math.ceil(state.thresholds.events), state.idle_ns, state.cost_ns, state.least)
 
     def patience_ns(self, state: State) -> int:
         return int(state.thresholds.idle_ns * self.adaptation.source_idle)

@@ -26,7 +26,14 @@ def broker(folder: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     assert MOSQUITTO is not None
     port = free_port()
     settings = folder / "mosquitto.conf"
-    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
+    # A subscriber that the tests keep waiting must lose nothing.
+    lines = [
+        f"listener {port} 127.0.0.1",
+        "allow_anonymous true",
+        "persistence false",
+        "max_queued_messages 0",
+    ]
+    settings.write_text("\n".join(lines) + "\n")
     process = subprocess.Popen([MOSQUITTO, "-c", str(settings)], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None

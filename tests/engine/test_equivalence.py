@@ -53,7 +53,7 @@ def test_every_operator_gives_the_rows_of_the_reference(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("part", range(8))  # few examples from many seeds differ more than many from one
+@pytest.mark.parametrize("part", range(5))  # few examples from many seeds differ more than many from one
 def test_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
     @seed(part)
     @settings(max_examples=5)

@@ -1,0 +1,112 @@
+"""The compiled exchange does what the scheduler does step by step, and leaves to it what is not usual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock import col
+from penstock.engine.board import LAST_TURN_NS, LOOK_NS, PACED
+from penstock.engine.scheduler import Scheduler
+from penstock.engine.turn import take_turn
+from penstock.engine.vertex import Vertex
+from tests.engine.test_scheduler import EVENTS, LIMIT, SCHEMA, built, scheduled
+
+LATER = 10**15  # long after the plan, which is held back
+
+
+def chains(count: int) -> list[Vertex]:
+    """So many paced sources, each with a filter and a sink behind it."""
+    app = ps.App("a")
+    columns = {"ts": list(range(EVENTS)), "x": list(range(EVENTS))}
+    for number in range(count):
+        source = ps.sources.Columns(columns, SCHEMA, rate=1_000_000.0)
+        stream = app.source(f"s{number}", source, event_time="ts").filter(col("x") > number)
+        app.sink(f"out{number}", stream, ps.sinks.Discard())
+    return built(app)
+
+
+def steady(count: int, policy: str = "min_latency", workers: int = 1) -> Scheduler:
+    """As it stands when every source has been asked once and reads an event a microsecond."""
+    vertices = chains(count)
+    scheduler = scheduled(vertices, policy, workers=workers)
+    board = scheduler.figures.board
+    scheduler.figures.set_rates(
+        np.array([0.001 if vertex.source is not None else 0.0 for vertex in vertices])
+    )
+    for vertex in vertices:
+        if vertex.source is not None:
+            board.flags[PACED, vertex.index] = 1
+            board.integers[LOOK_NS, vertex.index] = LATER
+    board.numbers[2] = LATER  # the next look
+    scheduler._arrivals.patience_ns = 10_000_000
+    scheduler._planning.due_ns = 2 * LATER
+    return scheduler
+
+
+def only_quick(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(vertices: list[Vertex], *_: object) -> None:
+        assert not vertices, "left to the scheduler"
+
+    monkeypatch.setattr(scheduler, "_take_back", refuse)
+
+
+def kinds(turns: list[tuple[Vertex, int]]) -> list[str]:
+    return [vertex.operator.node.kind for vertex, _ in turns]
+
+
+def test_a_pass_goes_round_without_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1)
+    only_quick(scheduler, monkeypatch)
+    now_ns = LATER
+    turns = scheduler.exchange([], set(), now_ns)
+    assert kinds(turns) == ["source", "filter", "sink"]
+    for _ in range(3):
+        vertices = [vertex for vertex, _ in turns]
+        assert scheduler.exchange(vertices, set(), now_ns) == []  # it waits for its patience
+        assert not any(scheduler.is_held(vertex) for vertex in vertices)
+        assert scheduler.exchange([], set(), now_ns + 9_999_999) == []
+        now_ns += 10_000_000
+        turns = scheduler.exchange([], set(), now_ns)
+        assert kinds(turns) == ["source", "filter", "sink"]
+    assert scheduler.figures.board.integers[LAST_TURN_NS].tolist() == [now_ns - 10_000_000] * 3
+
+
+def test_readers_of_one_that_was_given_out_alone_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    turns = scheduler.exchange([], set(), LATER)
+    assert kinds(turns) == ["source"]  # the other worker has nothing else
+    source, reader, _ = scheduler._vertices
+    take_turn(source, 100)
+    assert reader.waiting() > 0
+    assert kinds(scheduler.exchange([source], set(), LATER)) == ["filter"]
+
+
+def test_with_plenty_in_the_queue_a_worker_takes_more_and_gives_all_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = steady(8, workers=2)
+    only_quick(scheduler, monkeypatch)
+    turns = scheduler.exchange([], set(), LATER)
+    assert kinds(turns) == ["source", "filter", "sink"] * 4
+    other = scheduler.exchange([], set(), LATER)
+    assert kinds(other) == ["source", "filter", "sink"]  # four are left, and no more than plenty
+    monkeypatch.undo()  # several passes are given back one by one
+    scheduler.exchange([vertex for vertex, _ in turns], set(), LATER)
+    assert not any(scheduler.is_held(vertex) for vertex, _ in turns)
+    assert all(scheduler.is_held(vertex) for vertex, _ in other)
+
+
+def test_what_is_not_usual_is_left_to_the_scheduler() -> None:
+    for policy in ("round_robin", "congestion", "first_come", "random"):
+        assert scheduled(chains(1), policy)._quick.pick(1) is None
+    scheduler = steady(1)
+    (source, limit), *_ = scheduler.exchange([], set(), LATER)
+    assert limit == LIMIT
+    scheduler.figures.set_rates(
+        np.zeros(3)
+    )  # it may be long until the next event: the source has to be asked
+    assert scheduler._quick.exchange([source], LATER) is None
+    assert scheduler.is_held(source)
