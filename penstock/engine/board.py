@@ -57,7 +57,8 @@ EPOCH_NS = 8
 OTHER_WORKERS = 9
 TURN_LIMIT = 10  # an answer: events of the turn that was picked
 WITH_OTHERS = 11  # an answer: whether all operators behind it go with it
-_NUMBERS = 12
+HAS_MORE = 12  # a question: whether the source that is given back was not read empty
+_NUMBERS = 13
 
 
 class Board:

@@ -17,6 +17,7 @@ from penstock.engine.board import (
     DEADLINE_NS,
     DUE_NS,
     EPOCH_NS,
+    HAS_MORE,
     HELD,
     IDLE_NS,
     KNOWN,
@@ -113,6 +114,8 @@ class Quick:
             or (leader.source is None and leader.waiting())
         ):
             return None
+        if leader.source is not None:
+            self._board.number[HAS_MORE] = leader.source.has_more
         if len(vertices) == 1:
             for reader in readers:
                 self._pending[reader.index] = reader.waiting()
@@ -132,6 +135,8 @@ class Quick:
             leader = vertices[place]
             first = leader.index
             length = self._passes.length(leader)
+            if leader.source is not None:
+                self._board.number[HAS_MORE] = leader.source.has_more
             if leader.source is None and leader.waiting():
                 is_noted = False
             elif length > 1:
@@ -253,7 +258,8 @@ def _give_back(
     members: Integers,
 ) -> bool:
     """False, and nothing done, if the first is a source that has to be asked when it has more."""
-    if flags[SOURCE, first]:
+    has_more = flags[SOURCE, first] and numbers[HAS_MORE]
+    if flags[SOURCE, first] and not has_more:
         if not flags[PACED, first] or floats[PER_NS, first] * numbers[PATIENCE_NS] < 1.0:
             return False
         # It was read empty, and by its rate there is more before its patience ends.
@@ -263,6 +269,10 @@ def _give_back(
         numbers[NEXT_LOOK_NS] = min(numbers[NEXT_LOOK_NS], integers[LOOK_NS, first])
     _note(first, now_ns, integers, flags)
     numbers[HELD] -= 1
+    if has_more:
+        integers[DUE_NS, first] = integers[SINCE_NS, first] = now_ns
+        integers[KNOWN, first] = integers[LIMIT, first]
+        _put_if_eligible(first, integers[LIMIT, first], now_ns, integers, floats, numbers)
     if flags[LEADING, first]:
         flags[LEADING, first] = 0
         for place in range(starts[first], starts[first + 1]):

@@ -50,6 +50,7 @@ class SourceOperator(Operator):
         self.bad_records = 0
         self.finished = False
         self.is_full = False
+        self.has_more = False  # by its last turn, which took all that it was allowed to
 
     def open(self) -> None:
         """Opens the source; called once, before the first turn."""

@@ -86,8 +86,9 @@ class WorkerPool:
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
                     if vertex.source is not None:
-                        if not 0 < taken < limit or vertex.blocked or vertex.finished or vertex.outbox:
-                            stopped.add(vertex)  # only one that was read empty knows what comes next
+                        vertex.source.has_more = taken >= limit
+                        if not taken or vertex.blocked or vertex.finished or vertex.outbox:
+                            stopped.add(vertex)
                     elif vertex.blocked or vertex.finished or vertex.waiting():
                         stopped.add(vertex)
                 turns = scheduler.exchange([vertex for vertex, _ in turns], stopped, ended_ns)

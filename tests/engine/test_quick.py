@@ -73,6 +73,16 @@ def test_a_pass_goes_round_without_the_scheduler(monkeypatch: pytest.MonkeyPatch
     assert scheduler.figures.board.integers[LAST_TURN_NS].tolist() == [now_ns - 10_000_000] * 3
 
 
+def test_a_source_that_was_not_read_empty_is_next_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1)
+    only_quick(scheduler, monkeypatch)
+    turns = scheduler.exchange([], set(), LATER)
+    source = turns[0][0].source
+    assert source is not None
+    source.has_more = True
+    assert kinds(scheduler.exchange([vertex for vertex, _ in turns], set(), LATER)) == kinds(turns)
+
+
 def test_readers_of_one_that_was_given_out_alone_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = steady(1, workers=2)
     only_quick(scheduler, monkeypatch)
