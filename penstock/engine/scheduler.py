@@ -67,7 +67,7 @@ class Scheduler:
         self._planning = Planning(vertices, self.figures, policy, turn_limit, self._epoch_ns)
         self._arrivals = Arrivals(vertices, self.figures, self._epoch_ns)
         self._unblocked: deque[Vertex] = deque()
-        self._unfinished = sum(not vertex.finished for vertex in vertices)
+        self._unfinished = {vertex.index for vertex in vertices if not vertex.finished}
         self._lock = Lock()
         self._wake = Condition(self._lock)
         self._sleeping = 0
@@ -358,10 +358,13 @@ class Scheduler:
             self._let_readers_in(vertex, now_ns)
 
     def _end(self, vertex: Vertex) -> None:
+        """It has finished: nobody looks at it or picks it any more."""
         self.figures.expect(vertex.index, NEVER_NS)
         self.figures.wait_from(vertex.index, 0)
-        self._unfinished -= 1
-        if self._unfinished == 0:
+        self._board.look_ns[vertex.index] = NEVER_NS
+        self._queue.put(vertex.index, 0.0)
+        self._unfinished.discard(vertex.index)
+        if not self._unfinished:
             self._stopped = True
             self._wake.notify_all()
 

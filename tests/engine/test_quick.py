@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LOOK_NS, PACED
+from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -81,6 +81,20 @@ def test_a_source_that_was_not_read_empty_is_next_again(monkeypatch: pytest.Monk
     assert source is not None
     source.has_more = True
     assert kinds(scheduler.exchange([vertex for vertex, _ in turns], set(), LATER)) == kinds(turns)
+
+
+def test_a_source_that_has_finished_is_never_looked_at_again() -> None:
+    scheduler = steady(2)
+    turns = scheduler.exchange([], set(), LATER)
+    first = turns[0][0]
+    others = scheduler.exchange([vertex for vertex, _ in turns], set(), LATER)
+    assert first not in [vertex for vertex, _ in others]
+    board = scheduler.figures.board
+    assert board.integers[LOOK_NS, first.index] < NEVER_NS  # by then it should be looked at
+    first.finished = True
+    scheduler.finish(first, LATER)
+    held = [vertex for _ in range(4) for vertex, _ in scheduler.exchange([], set(), LATER + 10**9)]
+    assert held == []  # the other one is at work
 
 
 def test_readers_of_one_that_was_given_out_alone_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
