@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,13 +69,17 @@ def batch_from_columns(
         nulls = None if place is None else columns[place][start:stop]
         if field.dtype is DataType.STRING:
             arrays.append(strings.decode(data, nulls))
+        elif nulls is None and field.dtype is not DataType.BOOL:  # the same bytes: a quarter of the time
+            values: Any = data.copy()
+            kind = _TO_ARROW[field.dtype]
+            arrays.append(pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)]))
         else:
             array: ArrowArray = pa.array(data.copy(), mask=nulls)
             arrays.append(array.cast(_TO_ARROW[field.dtype]) if field.dtype is DataType.TIMESTAMP else array)
     if not arrays:
         empty: Any = pa.array([{}] * (stop - start), pa.struct([]))
         return pa.RecordBatch.from_struct_array(empty)
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema(tuple(schema)))
 
 
 def write_batch(
@@ -144,6 +149,11 @@ def arrow_type(dtype: DataType) -> pa.DataType:
 def arrow_schema(schema: Iterable[Field]) -> pa.Schema:
     """The Arrow schema of results with these columns."""
     return pa.schema([pa.field(f.name, _TO_ARROW[f.dtype], f.nullable) for f in schema])
+
+
+@lru_cache(maxsize=256)
+def _schema(fields: tuple[Field, ...]) -> pa.Schema:
+    return arrow_schema(fields)
 
 
 def data_type(kind: pa.DataType) -> DataType | None:

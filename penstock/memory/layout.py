@@ -30,7 +30,7 @@ SYSTEM_TYPES: dict[str, DataType] = {
 class Layout:
     """Fields in order, and where each one's arrays stand in a block's tuple of columns."""
 
-    __slots__ = ("_data", "_nulls", "dtypes", "fields", "row_bytes", "time")
+    __slots__ = ("_data", "_nulls", "dtypes", "fields", "row_bytes", "time", "visible")
 
     def __init__(self, fields: Iterable[Field], time: str | None = None) -> None:
         self.fields: tuple[Field, ...] = tuple(fields)
@@ -46,6 +46,8 @@ class Layout:
                 self._nulls[field.name] = len(dtypes)
                 dtypes.append(np.dtype(np.bool_))
         self.dtypes: tuple[np.dtype[Any], ...] = tuple(dtypes)
+        #: The user's columns among the fields.
+        self.visible = Schema(field for field in self.fields if not field.name.startswith("$"))
         self.row_bytes: int = sum(dtype.itemsize for dtype in dtypes)
 
     def data(self, name: str) -> int:
@@ -65,11 +67,6 @@ class Layout:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.fields)
-
-    @property
-    def visible(self) -> Schema:
-        """The user's columns among the fields."""
-        return Schema(field for field in self.fields if not field.name.startswith("$"))
 
     @property
     def schema(self) -> Schema:

@@ -62,13 +62,12 @@ class StringPool:
 
     def decode(self, codes: NDArray[np.int32], nulls: NDArray[np.bool_] | None = None) -> Any:
         """An Arrow string array of these codes."""
-        distinct, inverse = np.unique(codes if nulls is None else codes[~nulls], return_inverse=True)
-        words: Any = pa.array([self._strings[code] for code in distinct.tolist()], pa.string())
-        if nulls is None:
-            return words.take(pa.array(inverse))
-        places = np.zeros(len(codes), np.int64)
-        places[~nulls] = inverse
-        return words.take(pa.array(places, mask=nulls))
+        count = len(self._strings)
+        data, offsets = self.byte_tables()
+        starts: Any = offsets
+        texts: Any = data
+        words: Any = pa.LargeStringArray.from_buffers(count, pa.py_buffer(starts), pa.py_buffer(texts))
+        return words.take(pa.array(codes, mask=nulls)).cast(pa.string())
 
     def byte_tables(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The UTF-8 of all strings and the offsets: string ``c`` is ``bytes[offsets[c]:offsets[c + 1]]``.
