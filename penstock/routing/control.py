@@ -1,8 +1,8 @@
 """When a plan is carried out: loads are smoothed, moves cool down, and what gains nothing is left alone.
 
-State that travels costs time, and measured loads are noisy. So what is *planned* is *requested* only if enough
-looks have passed since the last one and LIT is expected to fall by enough; what a batch then ran with is
-*observed*. The three are kept apart.
+State that travels costs time, and measured loads are noisy. So what is *planned* is *requested* only if
+enough looks have passed since the last one and LIT is expected to fall by enough; what a batch then ran with
+is *observed*. The three are kept apart.
 """
 
 from __future__ import annotations

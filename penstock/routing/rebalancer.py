@@ -2,10 +2,10 @@
 (ms-stream section 5.1, equation 29).
 
 Equation 29 says how much the fullest task must give: enough to come down to (1 + χ) of the mean. Its
-partitions are taken by ascending load until that is reached; then those stay that turn out not to be needed, so
-that no part of the set would suffice. Each goes to the task that is emptiest at that moment, and only if that
-task then stays below what the giver had. Such a move lowers the larger of the two loads and raises the smaller,
-so a plan never raises LIT; and it lowers the sum of the squares, so planning comes to an end.
+partitions are taken by ascending load until that is reached; then those stay that turn out not to be needed,
+so that no part of the set would suffice. Each goes to the task that is emptiest at that moment, and only if
+that task then stays below what the giver had. Such a move lowers the larger of the two loads and raises the
+smaller, so a plan never raises LIT; and it lowers the sum of the squares, so planning comes to an end.
 
 Two cares. LIT also has a second term, the emptiest task: where only that one is out of bounds, the same moves
 are made until it is not. And whoever comes down to exactly (1 + χ) is above it again at the next noise: once
