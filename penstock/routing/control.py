@@ -7,10 +7,12 @@ is *observed*. The three are kept apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.query.errors import PenstockError
-from penstock.routing.load import DEFAULT_MU, Observed, partition_loads
+from penstock.routing.imbalance import load_imbalance
+from penstock.routing.load import DEFAULT_MU, Observed, combined_loads, task_loads
 from penstock.routing.rebalancer import DEFAULT_CHI, Plan, Rebalancer
 from penstock.routing.route import Move, Route
 
@@ -57,21 +59,21 @@ class RoutingControl:
             raise PenstockError("cooldown and least_gain must not be negative")
         object.__setattr__(self, "rebalancer", Rebalancer(self.chi, self.settle))
 
-    def look(self, observed: Observed, memory: Memory) -> tuple[Decision, Memory]:
-        """What to do after these measurements, and what to remember."""
-        measured = partition_loads(observed, self.mu)
+    def look(self, observed: Sequence[Observed], memory: Memory) -> tuple[Decision, Memory]:
+        """What to do after these measurements of the operators that share a route, and what to remember."""
+        route, tasks = observed[0].route, observed[0].tasks
+        measured = combined_loads(observed, self.mu)
         if not any(measured):  # an idle look says nothing
-            same = Plan(observed.route, (), 0.0, 0.0)
-            return Decision(same, observed.route, (), 0.0), memory
+            return Decision(Plan(route, (), 0.0, 0.0), route, (), 0.0), memory
         smoothed = self._smoothed(measured, memory)
-        now = self.rebalancer.plan(observed.route, observed.tasks, measured)
-        plan = self.rebalancer.plan(observed.route, observed.tasks, smoothed)
+        lit = load_imbalance(task_loads(route, tasks, measured))
+        plan = self.rebalancer.plan(route, tasks, smoothed)
         looks = memory.looks + 1
         gains = plan.lit_before - plan.lit_expected >= self.least_gain
         if plan.moves and gains and looks > self.cooldown:
             memory = Memory(smoothed, 0, memory.requested + len(plan.moves))
-            return Decision(plan, plan.route, plan.moves, now.lit_before), memory
-        return Decision(plan, observed.route, (), now.lit_before), Memory(smoothed, looks, memory.requested)
+            return Decision(plan, plan.route, plan.moves, lit), memory
+        return Decision(plan, route, (), lit), Memory(smoothed, looks, memory.requested)
 
     def _smoothed(self, measured: tuple[float, ...], memory: Memory) -> tuple[float, ...]:
         if len(memory.loads) != len(measured):

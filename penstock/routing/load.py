@@ -63,20 +63,20 @@ class Observed:
     """What was measured of an operator's virtual partitions since the last look.
 
     ``cpu_ns`` is CPU time by task, which the task's partitions share by their rows: so w is what a row costs
-    in that task. ``state_bytes`` is by partition; empty where nobody counts it.
+    in that task. ``state`` is what is held by partition, in any unit; empty where nobody counts it.
     """
 
     route: Route  # as it was while this was measured
     tasks: int
     rows: tuple[int, ...]  # by virtual partition
     cpu_ns: tuple[float, ...]  # by task
-    state_bytes: tuple[float, ...] = ()
+    state: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name, found, wanted in (
             ("rows", len(self.rows), len(self.route)),
             ("cpu_ns", len(self.cpu_ns), self.tasks),
-            ("state_bytes", len(self.state_bytes) or len(self.route), len(self.route)),
+            ("state", len(self.state) or len(self.route), len(self.route)),
         ):
             if found != wanted:
                 raise ValueError(f"{name} has {found} entries, the route and its tasks ask for {wanted}")
@@ -98,11 +98,24 @@ def partition_loads(observed: Observed, mu: float = DEFAULT_MU) -> tuple[float, 
         for cpu_ns, rows in zip(observed.cpu_ns, handled, strict=True)
     ]
     spent = [rows * (costs[task] or 1.0) for task, rows in zip(observed.route, observed.rows, strict=True)]
-    if not any(observed.state_bytes):
+    if not any(observed.state):
         return _weighted(spent, 1.0)
-    held = _weighted(observed.state_bytes, 1.0)  # β·pr, as measured
+    held = _weighted(observed.state, 1.0)  # β·pr, as measured
     return tuple(
         mu * cpu + (1.0 - mu) * memory for cpu, memory in zip(_weighted(spent, 1.0), held, strict=True)
+    )
+
+
+def combined_loads(observed: Sequence[Observed], mu: float = DEFAULT_MU) -> tuple[float, ...]:
+    """The same for several operators that share a route, each with the weight of its CPU time."""
+    if len(observed) == 1:
+        return partition_loads(observed[0], mu)
+    spent = [sum(one.cpu_ns) for one in observed]
+    weights = _weighted(spent if any(spent) else [float(sum(one.rows)) for one in observed], 1.0)
+    each = [partition_loads(one, mu) for one in observed]
+    return tuple(
+        sum(weight * loads[partition] for weight, loads in zip(weights, each, strict=True))
+        for partition in range(len(observed[0].route))
     )
 
 

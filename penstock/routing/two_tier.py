@@ -27,7 +27,7 @@ class TwoTierGrouping:
         """What was handed out since the last look, with the time that each task took, may move partitions."""
         router = self.router
         observed = Observed(router.route, router.tasks, router.take_rows(), cpu_ns)
-        decision, self._memory = self.control.look(observed, self._memory)
+        decision, self._memory = self.control.look([observed], self._memory)
         for move in decision.moves:
             router.apply(move)
         return decision

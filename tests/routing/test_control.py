@@ -17,7 +17,7 @@ def test_a_plan_waits_until_moves_have_cooled_down() -> None:
     control, memory = RoutingControl(cooldown=2), Memory()
     moved = []
     for _ in range(3):
-        decision, memory = control.look(SKEWED, memory)
+        decision, memory = control.look([SKEWED], memory)
         assert decision.planned.moves
         assert decision.lit == pytest.approx(0.6)
         moved.append(len(decision.moves))
@@ -27,14 +27,14 @@ def test_a_plan_waits_until_moves_have_cooled_down() -> None:
 
 
 def test_what_is_requested_is_the_planned_route_or_the_one_that_is() -> None:
-    held, _ = RoutingControl(cooldown=5).look(SKEWED, Memory())
+    held, _ = RoutingControl(cooldown=5).look([SKEWED], Memory())
     assert held.requested == SKEWED.route != held.planned.route
-    moved, _ = RoutingControl(cooldown=0).look(SKEWED, Memory())
+    moved, _ = RoutingControl(cooldown=0).look([SKEWED], Memory())
     assert moved.requested == moved.planned.route
 
 
 def test_what_gains_too_little_is_left_alone() -> None:
-    decision, _ = RoutingControl(cooldown=0, least_gain=2.0).look(SKEWED, Memory())
+    decision, _ = RoutingControl(cooldown=0, least_gain=2.0).look([SKEWED], Memory())
     assert decision.planned.moves
     assert decision.moves == ()
 
@@ -42,7 +42,7 @@ def test_what_gains_too_little_is_left_alone() -> None:
 def test_an_idle_look_says_nothing() -> None:
     idle = Observed((0, 1), 2, (0, 0), (0.0, 0.0))
     memory = Memory((0.7, 0.3), 5)
-    decision, after = RoutingControl(cooldown=0).look(idle, memory)
+    decision, after = RoutingControl(cooldown=0).look([idle], memory)
     assert decision.moves == ()
     assert after == memory
 
@@ -58,7 +58,7 @@ def test_noise_alone_moves_nothing_once_it_has_settled() -> None:
         spent = [0.0] * 4
         for partition, task in enumerate(route):
             spent[task] += rows[partition]
-        decision, memory = control.look(Observed(route, 4, rows, tuple(spent)), memory)
+        decision, memory = control.look([Observed(route, 4, rows, tuple(spent))], memory)
         route = decision.requested
         moves.append(len(decision.moves))
     assert sum(moves) >= 1

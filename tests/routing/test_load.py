@@ -9,6 +9,7 @@ from penstock.routing.load import (
     NodeUse,
     Observed,
     Share,
+    combined_loads,
     cpu_loads,
     loads,
     memory_loads,
@@ -84,3 +85,10 @@ def test_a_task_without_measured_time_costs_what_rows_cost_elsewhere() -> None:
 def test_measurements_must_be_of_the_route() -> None:
     with pytest.raises(ValueError, match="rows has 1 entries"):
         Observed((0, 1), 2, (10,), (0.0, 0.0))
+
+
+def test_operators_that_share_a_route_count_by_their_time() -> None:
+    first = Observed((0, 1), 2, (10, 10), (30.0, 30.0))
+    second = Observed((0, 1), 2, (10, 0), (20.0, 0.0))
+    # 60 of 80 ns are halved, 20 of 80 belong to the first partition
+    assert combined_loads([first, second]) == pytest.approx((0.75 * 0.5 + 0.25, 0.75 * 0.5))
