@@ -62,6 +62,7 @@ class Scheduler:
         self._wake = Condition(self._lock)
         self._sleeping = 0
         self._running: set[Vertex] = set()
+        self._called: set[Vertex] = set()
         self._passes = Passes(vertices)
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._next_look_ns = 0  # of the scheduler's thread
@@ -75,6 +76,7 @@ class Scheduler:
         self.decision_ns = 0
         for vertex in vertices:
             vertex.on_unblock = self._note_unblocked
+            vertex.on_call = self._note_called
 
     # -- for workers -----------------------------------------------------------------------------
 
@@ -206,6 +208,13 @@ class Scheduler:
             with self._wake:
                 self._wake.notify()
 
+    def _note_called(self, vertex: Vertex) -> None:
+        """Something has come for an operator on none of its edges, in the middle of another's turn."""
+        with self._wake:
+            self._called.add(vertex)
+            self._wake.notify()
+        self._nudge.set()
+
     # -- within the lock -------------------------------------------------------------------------
 
     def _exchange(
@@ -228,6 +237,8 @@ class Scheduler:
             self._replan(now_ns)
         elif now_ns >= self._arrivals.next_look_ns:
             self._admit_sources(now_ns)
+        if self._called:
+            self._let_called_in(now_ns)
         turns: list[tuple[Vertex, int]] = []
         queue = self._queue
         while (number := queue.pop()) is not None:
@@ -247,11 +258,20 @@ class Scheduler:
             self._wake.notify()
         return turns
 
+    def _let_called_in(self, now_ns: int) -> None:
+        """Those that were called stay so until they get a turn: plans know of edges only."""
+        for vertex in [one for one in self._called if not one.running]:
+            if vertex.work(now_ns):
+                self._queue.put(vertex.index, max(self._queue.priority(vertex.index), 1.0))
+            elif not vertex.blocked:
+                self._called.discard(vertex)
+
     def _hold(self, vertex: Vertex, pending: int, now_ns: int) -> tuple[Vertex, int]:
         limit = self._planning.limit(vertex.index, now_ns)
         if self._consumption is not None:
             limit = min(limit, self._consumption.events(pending))
         vertex.running = True
+        self._called.discard(vertex)
         self._running.add(vertex)
         return vertex, limit
 

@@ -82,3 +82,14 @@ class RoutingControl:
             self.smoothing * new + (1 - self.smoothing) * old
             for new, old in zip(measured, memory.loads, strict=True)
         )
+
+
+def control_of(rebalance: float | RoutingControl | None) -> RoutingControl | None:
+    """What users write: a threshold, None for never, or all of it."""
+    if rebalance is None or isinstance(rebalance, RoutingControl):
+        return rebalance
+    if isinstance(rebalance, bool) or not isinstance(rebalance, int | float):
+        raise PenstockError(
+            f"rebalance must be a share, or None for never: got {rebalance!r}; write e.g. {DEFAULT_CHI}"
+        )
+    return RoutingControl(chi=float(rebalance))

@@ -10,7 +10,7 @@ from penstock.engine.settings import Settings
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
-from penstock.routing.control import RoutingControl
+from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
@@ -65,14 +65,7 @@ class Spark:
     @property
     def control(self) -> RoutingControl | None:
         """How the route follows the load; None: not at all."""
-        if self.rebalance is None or isinstance(self.rebalance, RoutingControl):
-            return self.rebalance
-        if isinstance(self.rebalance, bool) or not isinstance(self.rebalance, int | float):
-            raise PenstockError(
-                f"rebalance must be a share, or None for never: got {self.rebalance!r}; "
-                f"write e.g. {DEFAULT_CHI}"
-            )
-        return RoutingControl(chi=float(self.rebalance))
+        return control_of(self.rebalance)
 
     def places(self, graph: Graph) -> dict[str, str]:
         """Where each operator runs, in a few words."""
