@@ -36,6 +36,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "penstock.bench.rebinding",
         "150 traffic queries with rebound operators, measured and simulated (operator-rebinding figures 2-4)",
     ),
+    "skew": (
+        "penstock.bench.skew",
+        "two-tier routing against hashing and groupings that split keys (ms-stream figures 7-11)",
+    ),
     "simulation": (
         "penstock.bench.simulation",
         "the simulator's order of the policies against the measured one, and 24 cores (enjima figure 5)",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
+from penstock.engine.parallel import Parallel, in_parallel, is_splittable
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
 from penstock.engine.sources.reader import NodeSource
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
-from penstock.memory.edges import Outlet
+from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
@@ -20,7 +22,7 @@ from penstock.operators.catalogue import operator_for
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError
-from penstock.query.graph import Graph, Port, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, Node, Port, SinkSpec, SourceSpec
 
 
 def assemble(
@@ -40,22 +42,35 @@ def assemble(
     vertices: list[Vertex] = []
     for position, node in enumerate(graph.nodes):
         build = Build(node, layouts.inputs(node), layouts.outputs(node), strings)
-        for operator in _instances(build, settings):
+        parts: Parallel | None = None
+        if settings.tasks > 1 and is_splittable(node):
+            make = partial(_outlet, settings, memory, fan_out=1, readers=1)
+            parts = in_parallel(build, settings, _edges(node, outlets), make, len(vertices))
+            vertices.append(parts.vertex)
+        first = len(vertices)
+        for number, operator in enumerate(_instances(build, settings) if parts is None else parts.tasks):
             mine: dict[Port, Outlet] = {}
             for port, layout in build.outputs.items():
                 readers = len(graph.consumers(node.id, port))
                 mine[port] = _outlet(settings, memory, layout, operator.fan_out, readers)
                 outlets.setdefault((node.id, port), []).append(mine[port])
-            edges = [
-                (index, outlet.connect())
-                for index, source in enumerate(node.inputs)
-                for outlet in outlets[source.node, source.port]
-            ]
+            edges = _edges(node, outlets) if parts is None else parts.feeding[number]
             vertices.append(Vertex(len(vertices), operator, edges, mine))
+        if parts is not None:
+            parts.connect(vertices[first:])
         if on_built is not None:
             on_built(position + 1, len(graph))
     _connect_readers(vertices)
     return vertices
+
+
+def _edges(node: Node, outlets: Mapping[tuple[str, Port], list[Outlet]]) -> list[tuple[int, Edge]]:
+    """New places in all that a node reads."""
+    return [
+        (index, outlet.connect())
+        for index, source in enumerate(node.inputs)
+        for outlet in outlets[source.node, source.port]
+    ]
 
 
 def _outlet(

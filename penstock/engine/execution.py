@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
 from penstock.engine.operator_threads import OperatorThreads
+from penstock.engine.parallel import SPLIT
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
+from penstock.engine.splitter import Splitter
 from penstock.engine.summary import Summary
 from penstock.engine.turn import located as located
 from penstock.engine.vertex import Vertex
@@ -99,6 +101,11 @@ class Execution:
             workers=self._settings.worker_count,
             decision_ns=self._runner.decision_ns,
             planning_ns=getattr(self._runner, "planning_ns", 0),  # bound threads plan no epochs
+            routing={
+                v.operator.id.removesuffix(SPLIT): v.operator.metrics()
+                for v in self._vertices
+                if isinstance(v.operator, Splitter)
+            },
             rebinding=self._runner.rebinding if isinstance(self._runner, BoundThreads) else None,
         )
 

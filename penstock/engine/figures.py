@@ -116,7 +116,7 @@ class Figures:
         taken = self._taken_view
         for place, edge in self._edges[index]:
             taken[place] = edge.consumed + edge.passed
-        self._left_view[index] = len(vertex.outbox) + vertex.operator.has_ready_rows
+        self._left_view[index] = vertex.left
         self._least_view[index] = vertex.counters.least_cost_ns
         self._unwritten_view[index] = 0
         return has_sent

@@ -73,6 +73,7 @@ class Scheduler:
         self._sleeping = 0
         self._passes = Passes(vertices, board)
         self._quick = Quick(vertices, board, self._passes, turn_limit, workers, self._epoch_ns)
+        self._called: set[Vertex] = set()
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
@@ -85,6 +86,7 @@ class Scheduler:
         self.decision_ns = 0
         for vertex in vertices:
             vertex.on_unblock = self._note_unblocked
+            vertex.on_call = self._note_called
 
     # -- for workers -----------------------------------------------------------------------------
 
@@ -220,6 +222,13 @@ class Scheduler:
             with self._wake:
                 self._wake.notify()
 
+    def _note_called(self, vertex: Vertex) -> None:
+        """Something has come for an operator on none of its edges, in the middle of another's turn."""
+        with self._wake:
+            self._called.add(vertex)
+            self._wake.notify()
+        self._nudge.set()
+
     # -- within the lock -------------------------------------------------------------------------
 
     def _exchange(
@@ -254,6 +263,7 @@ class Scheduler:
             or self._alone
             or self._stopped
             or self._unblocked
+            or self._called
             or self._consumption is not None
             or now_ns >= self._planning.due_ns
         )
@@ -273,6 +283,8 @@ class Scheduler:
             self._begin_epoch(now_ns)
         elif self._is_stale:
             self._replan(now_ns)
+        if self._called:
+            self._let_called_in(now_ns)
 
     def _pick(self, most: int, now_ns: int) -> list[tuple[Vertex, int]]:
         if now_ns >= self._arrivals.next_look_ns:
@@ -296,11 +308,20 @@ class Scheduler:
             self._wake.notify()
         return turns
 
+    def _let_called_in(self, now_ns: int) -> None:
+        """Those that were called stay so until they get a turn: plans know of edges only."""
+        for vertex in [one for one in self._called if not self._is_running[one.index]]:
+            if vertex.work(now_ns):
+                self._queue.put(vertex.index, max(self._queue.priority(vertex.index), 1.0))
+            elif not vertex.blocked:
+                self._called.discard(vertex)
+
     def _hold(self, vertex: Vertex, pending: int, now_ns: int) -> tuple[Vertex, int]:
         limit = self._planning.limit(vertex.index, now_ns)
         if self._consumption is not None:
             limit = min(limit, self._consumption.events(pending))
         self._hold_one(vertex)
+        self._called.discard(vertex)
         return vertex, limit
 
     def _hold_one(self, vertex: Vertex) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.binding.policy import BindingPolicy
 from penstock.memory.blocks import ChunkShape
 from penstock.memory.layout import Layout
 from penstock.query.errors import PenstockError
+from penstock.routing.control import RoutingControl, control_of
+from penstock.routing.rebalancer import DEFAULT_CHI
+from penstock.routing.route import Route
 from penstock.scheduling.consumption import All, Consumption, consumption_of
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
@@ -43,6 +47,11 @@ class Settings:
     binding: str | BindingPolicy | None = None  # which worker owns which operator; None: any runs any
     installation: str = "non_blocking"  # of a new binding
     rebind_every_s: float = 2.0
+    tasks: int = 1  # that share the keys of every keyed operator
+    virtual_partitions: int = 64
+    rebalance: float | RoutingControl | None = DEFAULT_CHI  # LIT above which keys move; None: never
+    rebalance_every_s: float = 0.5
+    force_route: Callable[[Route], Route] | None = None  # instead of what the load asks for; for tests
 
     def __post_init__(self) -> None:
         at_least = {
@@ -52,6 +61,8 @@ class Settings:
             "max_chunks": 2,
             "turn_blocks": 1,
             "epoch_us": 1,
+            "tasks": 1,
+            "virtual_partitions": 1,
         }
         for name, least in at_least.items():
             value = getattr(self, name)
@@ -65,6 +76,12 @@ class Settings:
         if not self.rebind_every_s > 0:
             raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
         self._check_binding()
+        self._check_tasks()
+
+    @property
+    def control(self) -> RoutingControl | None:
+        """How keys follow the load; None: not at all."""
+        return control_of(self.rebalance)
 
     @property
     def worker_count(self) -> int:
@@ -98,6 +115,21 @@ class Settings:
             raise PenstockError(
                 "a bound thread takes its tasks whole and in order of arrival: "
                 f"consumption={self.consumption!r} does not apply; leave out consumption or binding"
+            )
+
+    def _check_tasks(self) -> None:
+        _ = self.control
+        if not self.rebalance_every_s >= 0:
+            raise PenstockError(f"rebalance_every_s must not be negative: got {self.rebalance_every_s!r}")
+        if self.tasks > self.virtual_partitions:
+            raise PenstockError(
+                f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
+                f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
+            )
+        if self.tasks > 1 and (self.binding is not None or self.threads != "pool"):
+            raise PenstockError(
+                "keys are shared by tasks only where any worker may run any operator: got "
+                f"tasks={self.tasks} with binding={self.binding!r}, threads={self.threads!r}; leave out one"
             )
 
     def shape(self, layout: Layout, fan_out: int) -> ChunkShape:

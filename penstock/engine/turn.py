@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 
 from penstock.engine.vertex import Vertex
-from penstock.memory.edges import END_OF_TIME, Edge, End, LatencyMarker, Mark, Watermark
+from penstock.memory.edges import END_OF_TIME, Control, Edge, End, LatencyMarker, Mark, Watermark
 from penstock.query.errors import PenstockError, RunError
 
 
@@ -40,7 +40,7 @@ def located(vertex: Vertex, error: BaseException) -> BaseException:
 
 
 def _take(vertex: Vertex, limit: int) -> int:
-    if not _send_ready(vertex):
+    if not _send_ready(vertex) or (vertex.held and not _release(vertex)):
         return 0
     if vertex.source is not None:
         return _read(vertex, limit)
@@ -64,6 +64,8 @@ def _take(vertex: Vertex, limit: int) -> int:
                         vertex.block()
                         return taken
             while (mark := edge.next_mark()) is not None:
+                if isinstance(mark, Control) and not _send_ready(vertex):
+                    return taken
                 edge.pass_mark()
                 moved = True
                 if not _handle(vertex, edge, mark):
@@ -87,7 +89,28 @@ def _read(vertex: Vertex, limit: int) -> int:
 
 def _handle(vertex: Vertex, edge: Edge, mark: Mark) -> bool:
     """Acts on a mark; False if what it sets free does not fit into the outlets."""
+    if edge in vertex.holding and isinstance(mark, Watermark | End):
+        if vertex.held or vertex.operator.holds:
+            vertex.held.append((edge, mark))
+            return True
+        vertex.holding.clear()
+    return _act(vertex, edge, mark)
+
+
+def _release(vertex: Vertex) -> bool:
+    """Acts on the marks that waited, unless they must wait longer; False if an outlet is full meanwhile."""
+    while vertex.held and not vertex.operator.holds:
+        edge, mark = vertex.held.popleft()
+        if not _act(vertex, edge, mark):
+            return False
+    return True
+
+
+def _act(vertex: Vertex, edge: Edge, mark: Mark) -> bool:
     match mark:
+        case Control(content):
+            if vertex.operator.on_control(content):
+                vertex.holding.add(edge)
         case Watermark(time_us):
             edge.watermark = time_us
             _advance_watermark(vertex)

@@ -30,9 +30,12 @@ class Vertex:
         "edges",
         "ended",
         "finished",
+        "held",
+        "holding",
         "index",
         "inputs",
         "latency",
+        "on_call",
         "on_unblock",
         "operator",
         "outbox",
@@ -58,6 +61,9 @@ class Vertex:
         self.counters = OperatorCounters()
         self.readers: tuple[Vertex, ...] = ()  # who reads its outlets
         self.outbox: deque[Mark] = deque()  # marks that follow the rows made ready
+        self.held: deque[tuple[Edge, Mark]] = deque()  # marks that wait for a migration to end
+        self.holding: set[Edge] = set()  # the edges that those may come on
+        self.on_call: Callable[[Vertex], None] | None = None
         self.watermark = START_OF_TIME
         self.ended = 0  # edges after which nothing follows
         self.running = False
@@ -77,10 +83,22 @@ class Vertex:
 
     def waiting(self) -> int:
         """Events and marks in its inputs, and rows and marks that did not fit into its outlets."""
-        count = len(self.outbox) + self.operator.has_ready_rows
+        count = self.left
         for edge in self.edges:
             count += edge.outlet.written - edge.consumed + len(edge.marks)
         return count
+
+    @property
+    def left(self) -> int:
+        """Rows and marks that did not fit into its outlets, or that no longer have to wait."""
+        operator = self.operator
+        released = len(self.held) if self.held and not operator.holds else 0
+        return len(self.outbox) + operator.has_ready_rows + released
+
+    def call(self) -> None:
+        """Something has come for it that is on none of its edges. From any thread."""
+        if self.on_call is not None:
+            self.on_call(self)
 
     def block(self) -> None:
         """Notes that an outlet is full. A chunk freed meanwhile must not be overlooked."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.memory.blocks import Block
 from penstock.memory.coordinator import ChunkPool
@@ -41,7 +42,14 @@ class End:
     complete: bool
 
 
-Mark = Watermark | LatencyMarker | End
+@dataclass(frozen=True, slots=True)
+class Control:
+    """In-band: something that the reading operator is told between two events."""
+
+    content: Any
+
+
+Mark = Watermark | LatencyMarker | End | Control
 
 
 class Edge:

@@ -32,6 +32,9 @@ class BatchProgress:
     tasks: int
     parts_ms: Mapping[str, float]  # what was measured; sums to about batch_ms
     batch_ms: float
+    #: Of the keys' route: LIT as measured and as the plan expects it; partitions that were planned to move,
+    #: requested to move after this batch, and observed to have moved before it.
+    routing: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ended_unix_ms(self) -> float:

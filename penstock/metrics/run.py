@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.rebinding import RebindMetrics
+from penstock.metrics.routing import RoutingMetrics
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class RunMetrics:
     decision_ns: int = 0  # spent by workers on picking operators and giving them back
     planning_ns: int = 0  # spent on measuring operators and planning epochs
     rebinding: RebindMetrics | None = None  # None: operators are not bound to threads
+    routing: dict[str, RoutingMetrics] = field(default_factory=dict)  # by operator that runs in several tasks
     _by_id: dict[str, OperatorMetrics] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

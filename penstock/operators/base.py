@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,15 @@ class Operator(ABC):
 
     def on_end(self, complete: bool) -> None:  # noqa: B027 - most have nothing to close
         """Nothing follows. Called once; if ``complete``, after ``on_watermark(END_OF_TIME)``."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether time must stand still for it behind what it was told by ``on_control``."""
+        return False
+
+    def on_control(self, content: Any) -> bool:
+        """It is told something between two events of an input; whether time must wait behind it there."""
+        return False
 
     def flush(self) -> bool:
         """Moves rows made ready into blocks; False if some had to stay for want of room."""

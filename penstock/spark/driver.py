@@ -91,6 +91,8 @@ class Driver:
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
+        self.reports: list[dict[str, Any]] = []  # of the newest batch's tasks
+        self.routed: Mapping[str, Any] = {}  # what is to be told of that routing
 
     @property
     def progress(self) -> Progress:
@@ -195,6 +197,7 @@ class Driver:
             totals["events"] = totals.get("events", 0) + report.get("events", 0)
             totals["bad"] = totals.get("bad", 0) + report.get("bad", 0)
         progress = replace(after, batch_id=batch_id, complete=complete, totals=totals)
+        self.reports = collected.reports
         progress = replace(progress, routing=self.route(progress))
         manifest = Manifest(
             batch_id + 1,
@@ -252,6 +255,7 @@ class Driver:
             pending=pending,
             rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
             tasks=after.tasks,
+            routing=dict(self.routed),
             parts_ms=parts,
             batch_ms=sum(parts.values()),
         )

@@ -19,6 +19,9 @@ from penstock.spark.stages import Channel
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateTables
 
+#: Fewer events than this say nothing about a key.
+_FEWEST = 1_000
+
 
 class RowShipper(Operator):
     """Collects the events of one output and splits them by the task that owns their key."""
@@ -33,19 +36,32 @@ class RowShipper(Operator):
         self._owners: NDArray[np.int32] = np.zeros(1, np.int32)
         self._home = 0
         self._parts: list[tuple[Columns, NDArray[np.int32] | int]] = []
+        self._hashes: list[NDArray[np.int64]] = []
+        self._channel = channel
+        #: Of the newest batch: events by virtual partition, and the key that has too many for any task.
+        self.rows: NDArray[np.int64] = np.zeros(1, np.int64)
+        self.hot: dict[str, Any] | None = None
 
     def begin(self, owners: NDArray[np.int32], home: int) -> None:
         """A new batch, with this routing; events without a route go ``home``."""
         self._owners, self._home = owners, home
-        self._parts.clear()
+        self.reset()
+        self.rows = np.zeros(len(owners), np.int64)
+        self.hot = None
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         targets: NDArray[np.int32] | int
         if self._words is not None and self._hash is not None:
             words = self._words.encode(self.inputs[0], columns, start, stop)
-            targets = self._owners[self._hash(words) % len(self._owners)]
+            hashes = self._hash(words)
+            partitions = hashes % len(self._owners)
+            self.rows += np.bincount(partitions, minlength=len(self._owners))
+            self._hashes.append(hashes)
+            targets = self._owners[partitions]
         elif self._route is not None:
-            targets = int(self._owners[self._route % len(self._owners)])
+            place = self._route % len(self._owners)
+            self.rows[place] += stop - start
+            targets = int(self._owners[place])
         else:
             targets = self._home
         self._parts.append((tuple(column[start:stop].copy() for column in columns), targets))
@@ -67,12 +83,28 @@ class RowShipper(Operator):
             yield target, batch.serialize()
             return
         targets = np.concatenate([np.asarray(target) for _, target in parts])
+        self.hot = self._hot_key(np.concatenate(self._hashes), batch)
+        self._hashes.clear()
         for target in np.unique(targets).tolist():
             mine = targets == target
             yield target, (batch if mine.all() else batch.filter(pa.array(mine))).serialize()
 
+    def _hot_key(self, hashes: NDArray[np.int64], batch: pa.RecordBatch) -> dict[str, Any] | None:
+        """The key that has more events than a task's part of them. Looked for only if a partition has."""
+        tasks, fullest = int(self._owners.max()) + 1, int(self.rows.argmax())
+        if tasks == 1 or len(hashes) < _FEWEST or self.rows[fullest] * tasks <= len(hashes):
+            return None
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        hottest = int(counts.argmax())
+        if counts[hottest] * tasks <= len(hashes):
+            return None
+        row = batch.slice(int(first[hottest]), 1).to_pylist()[0]
+        key = [row[name] for name in self._channel.keys or ()]
+        return {"key": [str(value) for value in key], "rows": int(counts[hottest])}
+
     def reset(self) -> None:
         self._parts.clear()
+        self._hashes.clear()
 
 
 class SinkCollector(Operator):

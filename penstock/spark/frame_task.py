@@ -87,6 +87,8 @@ class FrameTask:
             raise
         clock.lap("read")
         report |= {"late": engine.late(), "ms": clock.ms}
+        if progress.tasks > 1:
+            report |= engine.routed()
         messages += controls(engine, moves, progress.tasks, seq)
         channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
         messages.append(Message(home, channel, seq, json_bytes(report)))

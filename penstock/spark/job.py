@@ -67,13 +67,16 @@ class Warm:
     """The state that a stage's operators hold between batches, and the file that it was written to."""
 
     task: int
-    routing: tuple[int, ...]
+    partitions: tuple[int, ...]  # the virtual partitions that it owned
     entry: FileEntry | None  # as it was returned to the driver; None: there was no state
     base: Base | None  # on which the next version can build
 
-    def is_of(self, task: int, routing: tuple[int, ...], entry: FileEntry | None) -> bool:
-        """Whether it is what a version has for a task. Without a file nothing proves it."""
-        return entry is not None and (self.task, self.routing, self.entry) == (task, routing, entry)
+    def is_of(self, task: int, partitions: tuple[int, ...], entry: FileEntry | None) -> bool:
+        """Whether it is what a version has for a task. Without a file nothing proves it.
+
+        Tasks whose partitions stay as they are keep it, however others exchange theirs.
+        """
+        return entry is not None and (self.task, self.partitions, self.entry) == (task, partitions, entry)
 
 
 class LocalJob:

@@ -73,6 +73,8 @@ class MapTask:
             raise
         clock.lap("read")
         report = counts | {"late": engine.late(), "ms": clock.ms}
+        if progress.tasks > 1:
+            report |= engine.routed()
         messages += controls(engine, moves, progress.tasks, seq)
         channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
         messages.append(Message(home, channel, seq, json_bytes(report)))

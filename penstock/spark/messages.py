@@ -139,12 +139,16 @@ class RowFormat:
 
 
 def pack_states(
-    states: Mapping[int, StateTables], routes: Mapping[int, int], owners: NDArray[np.int32]
+    states: Mapping[int, StateTables],
+    routes: Mapping[int, int],
+    owners: NDArray[np.int32],
+    counted: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[int, pa.Buffer]]:
     """State tables by operator number, as (target, payload): one payload per target and schema.
 
     Queries that differ in constants have tables of the same schema, so their number hardly matters.
-    ``routes`` has the one hash of operators without keys, ``owners`` the task of each virtual partition.
+    ``routes`` has the one hash of operators without keys, ``owners`` the task of each virtual partition;
+    ``counted`` is added the rows of each partition.
     """
     alike: dict[tuple[str, pa.Schema], list[tuple[int, pa.Table]]] = {}
     for number, tables in states.items():
@@ -159,7 +163,10 @@ def pack_states(
             fixed = np.repeat([routes.get(number, 0) for number, _ in found], counts)
             keyed = np.repeat([number not in routes for number, _ in found], counts)
             hashes = np.where(keyed, hashes, fixed)
-        targets = owners[hashes % len(owners)]
+        partitions = hashes % len(owners)
+        if counted is not None:
+            counted += np.bincount(partitions, minlength=len(owners))
+        targets = owners[partitions]
         whole = whole.append_column(pa.field(_OWNER, pa.int32(), False), pa.array(numbers))
         first = int(targets[0]) if len(targets) else 0
         if (targets == first).all():

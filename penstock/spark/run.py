@@ -20,7 +20,9 @@ from penstock.engine.sources.reader import NodeSource
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
+from penstock.routing.route import even_route
 from penstock.spark.adapting import TaskCount
+from penstock.spark.balancing import Balancing
 from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
 from penstock.spark.driver import Driver
 from penstock.spark.durations import SparkDurations
@@ -37,7 +39,6 @@ from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import close_writers, open_writers
 from penstock.spark.stage_engine import StageEngine
-from penstock.spark.stages import even_routing
 from penstock.spark.stream_source import register
 from penstock.spark.summary import SparkSummary
 from penstock.state.store import StateStore
@@ -112,7 +113,7 @@ class SparkRun:
         self._session = session
         cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
-        routing = even_routing(runtime.virtual_partitions, tasks)
+        routing = even_route(runtime.virtual_partitions, tasks)
         store = StateStore(self.checkpoint.state)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
         is_complete = Progress.from_json(manifest.progress).complete
@@ -130,6 +131,7 @@ class SparkRun:
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
         )
+        self._balancing = Balancing(runtime.control, stages)
         self._driver.route = self._route
         prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
@@ -258,7 +260,10 @@ class SparkRun:
     def _route(self, progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch."""
         tasks = self._task_count.after(self.batches) if self._tasks is None else self._tasks
-        return progress.routing if tasks == progress.tasks else even_routing(len(progress.routing), tasks)
+        assert self._driver is not None
+        route = self._balancing.after(self._driver.reports, progress.routing, progress.tasks, tasks)
+        self._driver.routed = self._balancing.told
+        return route
 
     def _tell(self, batch: BatchProgress | None) -> None:
         """Notes a batch that counted; it is shown when Spark has told how long its own share took."""

@@ -10,6 +10,8 @@ from penstock.engine.settings import Settings
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
+from penstock.routing.control import RoutingControl, control_of
+from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
 from penstock.spark.run import SparkRun
@@ -30,8 +32,9 @@ class Spark:
     ``checkpoint`` is a folder, local or on a file system that both Spark and pyarrow can write, from which a
     later run goes on; without one a run leaves nothing behind. ``tasks`` is how many tasks share the keys;
     without it one does as long as batches are short, and as many as there are cores otherwise. It may differ
-    from run to run. ``batch_events`` limits how many events of each source a batch reads. ``progress`` is a
-    file to which every batch adds a line of JSON.
+    from run to run. ``rebalance`` is the load imbalance (LIT) between tasks above which virtual partitions of
+    keys move to other tasks; None: never. ``batch_events`` limits how many events of each source a batch
+    reads. ``progress`` is a file to which every batch adds a line of JSON.
 
     Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
     """
@@ -40,6 +43,7 @@ class Spark:
     checkpoint: str | Path | None = None
     tasks: int | None = None
     virtual_partitions: int = 64
+    rebalance: float | RoutingControl | None = DEFAULT_CHI
     batch_events: int | None = None
     progress: str | Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)  # further settings of Spark's
@@ -55,6 +59,13 @@ class Spark:
                 f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
                 f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
             )
+
+        _ = self.control
+
+    @property
+    def control(self) -> RoutingControl | None:
+        """How the route follows the load; None: not at all."""
+        return control_of(self.rebalance)
 
     def places(self, graph: Graph) -> dict[str, str]:
         """Where each operator runs, in a few words."""

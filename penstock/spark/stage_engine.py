@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,7 @@ class StageEngine:
         self._sinks: list[tuple[int, SinkCollector]] = []
         self._formats: dict[int, RowFormat] = {}
         self._late: dict[str, int] = {}
+        self._sent: dict[int, NDArray[np.int64]] = {}  # partial states by virtual partition, by stage
         self._settings = settings
         self._memory = MemoryCoordinator(background=False)
         self._outlets: dict[Input, Outlet] = {}
@@ -89,6 +91,7 @@ class StageEngine:
 
     def begin(self, owners: NDArray[np.int32], home: int) -> None:
         """A new batch with this routing."""
+        self._sent = {}
         for _, shipper in self._shippers:
             shipper.begin(owners, home)
 
@@ -135,15 +138,35 @@ class StageEngine:
                 if tables:
                     states[self._numbers[name]] = tables
                 self.count_late(name, late)
+            sent = self._sent[self.stage + 1] = np.zeros(len(owners), np.int64)
             out += [
                 Message(target, channel, seq, payload)
-                for target, payload in pack_states(states, self._routes, owners)
+                for target, payload in pack_states(states, self._routes, owners, sent)
             ]
         for channel, sink in self._sinks:
             found = sink.take()
             if found is not None:
                 out.append(Message(home, channel, seq, found[1]))
         return out
+
+    def routed(self) -> dict[str, Any]:
+        """For the driver: what left in the newest batch by stage and virtual partition, and keys that are too
+        hot for any task."""
+        sent = {stage: counts.copy() for stage, counts in self._sent.items()}
+        hot: list[dict[str, Any]] = []
+        for channel, shipper in self._shippers:
+            what = self.stages.channels[channel]
+            if what.keys is None:
+                continue
+            known = sent.get(what.stage)
+            sent[what.stage] = shipper.rows if known is None else known + shipper.rows
+            if shipper.hot is not None:
+                hot.append({"channel": channel, **shipper.hot})
+        return {
+            "sent": {str(stage): counts.tolist() for stage, counts in sent.items()},
+            "hot": hot,
+            "by_channel": {str(channel): int(shipper.rows.sum()) for channel, shipper in self._shippers},
+        }
 
     def late(self) -> dict[str, int]:
         """Late events by operator since the last call."""

@@ -49,6 +49,7 @@ class StageTask:
             base = task_state.load(local, engine, self.before, before, task)
             clock.lap("state_load")
             owners = np.array(before.routing, np.int32)
+            began_ns = time.thread_time_ns()
             engine.begin(owners, task)
             passed, moves = _receive(engine, messages)
             after = before.advanced(moves)
@@ -61,6 +62,7 @@ class StageTask:
                 engine.engine.advance(marks)
             seq = (1 << 56) | (self.stage << 48) | task
             made = engine.take(owners, task, seq)
+            worked_ns = time.thread_time_ns() - began_ns
             clock.lap("engine")
             report: dict[str, Any] = {}
             if not self.ending:
@@ -73,6 +75,8 @@ class StageTask:
         clock.lap("state_write")
         report |= {"stage": self.stage, "task": task, "warm": base is not None}
         report |= {"late": engine.late(), "ms": clock.ms}
+        if before.tasks > 1:
+            report |= {"cpu_ns": worked_ns, **engine.routed()}
         channel = stages.channel(Kind.REPORT, stages.driver)
         made.append(Message(task, channel, seq, json_bytes(report)))
         if self.stage < stages.count or task == 0:

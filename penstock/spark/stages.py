@@ -6,7 +6,6 @@ without another routing stands with it. Between two stages rows, or partial stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -148,17 +147,3 @@ def whole(stages: Stages) -> Stages:
 def route_hash(node_id: str) -> int:
     """The hash by which an operator without keys is routed: by its id, so that such operators spread."""
     return xxhash.xxh64_intdigest(node_id.encode()) >> 1
-
-
-def even_routing(virtual_partitions: int, tasks: int) -> tuple[int, ...]:
-    """The task of each virtual partition, in turn.
-
-    >>> even_routing(5, 2)
-    (0, 1, 0, 1, 0)
-    """
-    return tuple(partition % tasks for partition in range(virtual_partitions))
-
-
-def partitions_of(routing: Sequence[int], task: int) -> tuple[int, ...]:
-    """The virtual partitions that a task owns."""
-    return tuple(partition for partition, owner in enumerate(routing) if owner == task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ import pyarrow as pa
 
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.graph import SourceSpec
+from penstock.routing.route import partitions_of
 from penstock.spark.job import LocalJob, Warm
 from penstock.spark.positions import Progress
 from penstock.spark.stage_engine import StageEngine
-from penstock.spark.stages import Stages, partitions_of
+from penstock.spark.stages import Stages
 from penstock.state.delta import Base
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
-from penstock.state.tables import HASH, StateTables
+from penstock.state.tables import HASH, StateTables, virtual_partitions
 
 
 def load(
@@ -30,12 +32,13 @@ def load(
     number = _file_number(engine, task, before.tasks)
     entry = next((entry for entry in manifest.files if entry.task == number), None)
     warm = local.warm.pop(engine.key, None)
-    if warm is not None and warm.is_of(task, before.routing, entry):
+    owned = partitions_of(before.routing, task)
+    if warm is not None and warm.is_of(task, owned, entry):
         return warm.base
     engine.engine.reset()
     # An operator that computes something else by now starts anew: its state is never given to it.
     known = {name for name in engine.operators if manifest.operators.get(name) == local.computes[name]}
-    found = StateStore(local.job.store).read(manifest, known, partitions_of(before.routing, task))
+    found = StateStore(local.job.store).read(manifest, known, owned)
     for name, operator in engine.operators.items():
         seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.sources_above(name))
         operator.import_state(found.get(name, {}), min(seen, default=START_OF_TIME))
@@ -63,8 +66,12 @@ def store(
     store = StateStore(local.job.store)
     count = local.job.virtual_partitions
     written = store.write(manifest.version + 1, number, attempt, local.job.run_id, state, count, base)
-    local.warm[engine.key] = Warm(task, before.routing, written.entry, written.base)
-    return {"entry": None if written.entry is None else written.entry.plain(), "pending": pending}
+    local.warm[engine.key] = Warm(task, partitions_of(before.routing, task), written.entry, written.base)
+    report: dict[str, Any] = {"pending": pending}
+    report["entry"] = None if written.entry is None else written.entry.plain()
+    if before.tasks > 1:
+        report["held"] = _held(state, count)
+    return report
 
 
 def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> int:
@@ -75,6 +82,15 @@ def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> in
         assert isinstance(spec, SourceSpec)
         marks.append(progress.watermark_us(name, spec.lateness_us))
     return min(marks, default=START_OF_TIME)
+
+
+def _held(state: Mapping[str, StateTables], partitions: int) -> list[int]:
+    """Rows of state by virtual partition."""
+    held = np.zeros(partitions, np.int64)
+    for tables in state.values():
+        for table in tables.values():
+            held += np.bincount(virtual_partitions(table, partitions), minlength=partitions)
+    return held.tolist()
 
 
 def _routed(tables: StateTables, route: int) -> StateTables:

@@ -15,6 +15,8 @@ from penstock.query.stream import Stream
 from penstock.query.types import Schema
 from penstock.workloads.linear_road import data as linear_road
 from penstock.workloads.linear_road.query import tolls
+from penstock.workloads.shop import data as shop
+from penstock.workloads.shop.query import commcount, top_n
 from penstock.workloads.taxi import data as taxi
 from penstock.workloads.taxi.query import distance_per_cell
 from penstock.workloads.yahoo import data as yahoo
@@ -63,6 +65,16 @@ def linear_road_queries(app: Queries, n: int, rate: Rates = None, **options: Any
 def taxi_queries(app: Queries, n: int, rate: Rates = None, **options: Any) -> list[str]:
     """``n`` queries of trips per pickup cell. See :func:`mix_queries`."""
     return _add(app, cycle((TAXI,)), n, rate, **options)
+
+
+def shop_queries(app: Queries, n: int, rate: Rates = None, **options: Any) -> list[str]:
+    """``n`` queries in turn from COMMCOUNT and Top_N. See :func:`mix_queries`.
+
+    >>> from penstock.app import App
+    >>> shop_queries(App("bench"), 2, rate=2_000)
+    ['commcount-1', 'top_n-2']
+    """
+    return _add(app, cycle((COMMCOUNT, TOP_N)), n, rate, **options)
 
 
 def mix_queries(app: Queries, n: int, rate: Rates = None, **options: Any) -> list[str]:
@@ -140,6 +152,16 @@ def _taxi(seed: int, rate: Rate | None) -> tuple[Fill, Callable[[Stream], Stream
     return trips.fill, distance_per_cell
 
 
+def _shop(query: Callable[[Stream], Stream]) -> Callable[..., tuple[Fill, Callable[[Stream], Stream]]]:
+    def made(seed: int, rate: Rate | None) -> tuple[Fill, Callable[[Stream], Stream]]:
+        per_second = _per_second(rate, shop.ShopSettings.events_per_second)
+        return shop.ShopEvents(shop.ShopSettings(seed=seed, events_per_second=per_second)).fill, query
+
+    return made
+
+
 YAHOO = _Workload("yahoo", yahoo.FIELDS, yahoo.VOCABULARY, "ts", _yahoo)
 LINEAR_ROAD = _Workload("linear_road", linear_road.FIELDS, linear_road.VOCABULARY, "ts", _linear_road)
 TAXI = _Workload("taxi", taxi.FIELDS, taxi.VOCABULARY, "dropoff_datetime", _taxi)
+COMMCOUNT = _Workload("commcount", shop.FIELDS, shop.VOCABULARY, "ts", _shop(commcount))
+TOP_N = _Workload("top_n", shop.FIELDS, shop.VOCABULARY, "ts", _shop(top_n))

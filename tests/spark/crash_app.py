@@ -19,6 +19,8 @@ from typing import Any
 
 import penstock as ps
 from penstock.query.functions import Context, ProcessFunction
+from penstock.routing.route import even_route
+from penstock.spark.balancing import Balancing
 from penstock.state import files
 from tests.reference import Row
 
@@ -26,6 +28,8 @@ from tests.reference import Row
 KILL_AT = "CRASH_KILL_AT"
 #: The process to be killed, along with the one that comes to the point.
 DRIVER = "CRASH_DRIVER"
+#: If it is set, partitions of keys move in every batch.
+MIGRATE = "CRASH_MIGRATE"
 #: A file that is made at the first death: there is no second. For tasks that are tried again.
 ONCE = "CRASH_ONCE"
 
@@ -208,6 +212,19 @@ if KILL_AT in os.environ:
     _arm()
 
 
+def _always_moving(
+    self: Balancing, reports: Any, route: tuple[int, ...], tasks: int, wanted: int
+) -> tuple[int, ...]:
+    """A quarter of the partitions goes on to the next task, another quarter each time."""
+    turn = self.told.get("turn", 0) + 1
+    self.told = {"turn": turn}
+    if wanted != tasks:
+        return even_route(len(route), wanted)
+    return tuple(
+        (owner + 1) % tasks if (partition + turn) % 4 == 0 else owner for partition, owner in enumerate(route)
+    )
+
+
 # -- the program ---------------------------------------------------------------------------------------------
 
 
@@ -221,6 +238,8 @@ def main(folder: str, joined: str, tasks: str, batch_events: str) -> None:
         batch_events=int(batch_events),
         settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
+    if MIGRATE in os.environ:
+        Balancing.after = _always_moving  # type: ignore[method-assign]
     summary = runtime.run(
         app.graph(), app.name, on_progress=lambda batch: print(f"batch {batch.batch_id}", flush=True)
     )

@@ -14,11 +14,13 @@ from penstock.engine.settings import Settings
 from penstock.engine.sinks.base import NodeSink
 from penstock.engine.sources.reader import NodeSource
 from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.routing.route import resized
 from penstock.spark.checkpoint import operators_of, resume
 from penstock.spark.driver import Driver
 from penstock.spark.job import Job, ShippedJob, for_tasks
 from penstock.spark.map_task import MapTask, WholeTask, is_whole
 from penstock.spark.messages import from_batches, to_batch
+from penstock.spark.positions import Progress
 from penstock.spark.stage_task import StageTask
 from penstock.spark.stages import Kind, cut, whole
 from penstock.spark.stream_source import Range
@@ -62,7 +64,7 @@ class InProcess:
             self._writers,
             "run",
         )
-        self._driver.route = lambda progress: self._random_routing()
+        self._driver.route = self._next_routing
 
     def run(self) -> None:
         """Runs until the sources are read, and closes."""
@@ -78,6 +80,21 @@ class InProcess:
         routing = [choose.randrange(tasks) for _ in range(16)]
         routing[choose.randrange(16)] = tasks - 1
         return tuple(routing)
+
+    def _next_routing(self, progress: Progress) -> tuple[int, ...]:
+        """The same again, one partition moved, tasks added or removed, or anything: a migration in most
+        batches, and tasks that none of it concerns."""
+        choose, route = self._choose, list(progress.routing)
+        match choose.randrange(5):
+            case 0:
+                return progress.routing
+            case 1 | 2:
+                route[choose.randrange(16)] = choose.randrange(progress.tasks)
+                return tuple(route) if len(set(route)) == progress.tasks else progress.routing
+            case 3:
+                return resized(progress.routing, choose.randint(1, 4))
+            case _:
+                return self._random_routing()
 
     def _is_drained(self) -> bool:
         return all(p.finished for s in self._driver.progress.sources.values() for p in s.values())

@@ -76,6 +76,16 @@ def test_a_driver_killed_from_outside_at_random_moments_goes_on(tasks: int | Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("joined", ["single", "joined"])
+def test_a_driver_killed_while_keys_migrate_in_every_batch_goes_on(joined: str, tmp_path: Path) -> None:
+    run = Killed(tmp_path, joined, batch_events=40, migrate=True)
+    task_counts = itertools.cycle((2, 2, 3, 2))
+    for point in ("state loaded:5", "manifest not renamed:3", "state written:4", "manifest renamed:2"):
+        run.until(point, next(task_counts))
+    run.to_the_end(next(task_counts))
+
+
+@pytest.mark.slow
 def test_a_driver_with_two_sources_killed_and_given_other_tasks_goes_on(tmp_path: Path) -> None:
     run = Killed(tmp_path, "joined", batch_events=40)
     task_counts = itertools.cycle((2, 5, None, 3))
@@ -88,20 +98,21 @@ def test_a_driver_with_two_sources_killed_and_given_other_tasks_goes_on(tmp_path
 class Killed:
     """A run that is killed and started again in the same folder."""
 
-    def __init__(self, folder: Path, joined: str, batch_events: int = 60) -> None:
+    def __init__(self, folder: Path, joined: str, batch_events: int = 60, *, migrate: bool = False) -> None:
         self._folder, self._joined, self._batch_events = folder, joined, batch_events
+        self._env = {crash_app.MIGRATE: "1"} if migrate else {}
         self.deaths = 0
 
     def until(self, point: str, tasks: int | None) -> None:
         """Runs until a process ends itself and the driver at a named point."""
-        with driver(*self._arguments(tasks), env={crash_app.KILL_AT: point}) as process:
+        with driver(*self._arguments(tasks), env={**self._env, crash_app.KILL_AT: point}) as process:
             out, err = process.communicate(timeout=_PATIENCE_S)
         assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
         self.deaths += 1
 
     def kill_after(self, batches: int, seconds: float, tasks: int | None) -> None:
         """Kills the driver so long after it has told of so many batches, if it still runs then."""
-        with driver(*self._arguments(tasks)) as process:
+        with driver(*self._arguments(tasks), env=self._env) as process:
             assert process.stdout is not None
             for _ in range(batches):
                 process.stdout.readline()
@@ -113,7 +124,7 @@ class Killed:
 
     def to_the_end(self, tasks: int | None) -> None:
         """Runs undisturbed, and compares every sink with the reference."""
-        with driver(*self._arguments(tasks)) as process:
+        with driver(*self._arguments(tasks), env=self._env) as process:
             out, err = process.communicate(timeout=_PATIENCE_S)
         assert process.returncode == 0, err
         assert out.endswith("complete: True\n"), out

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.query.functions import Context, ProcessFunction
+from penstock.routing.route import even_route
 from penstock.spark.positions import Progress
 from penstock.spark.run import SparkRun
-from penstock.spark.stages import even_routing
 from penstock.spark.summary import SparkSummary
 from penstock.state.errors import StateError
 from penstock.state.store import StateStore
@@ -74,7 +74,7 @@ def test_the_number_of_tasks_changes_between_batches(spark: SparkSession, tmp_pa
 
     def route(progress: Progress) -> tuple[int, ...]:
         tasks = 2 if progress.batch_id < 2 else 5 if progress.batch_id < 5 else 3
-        return even_routing(len(progress.routing), tasks)
+        return even_route(len(progress.routing), tasks)
 
     assert run.driver is not None
     run.driver.route = route

@@ -1,0 +1,164 @@
+"""The splitter in front of a keyed operator's tasks: routes every event, measures, and begins migrations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock.engine.migration import Exchange, Migration
+from penstock.memory.edges import Control, Outlet
+from penstock.memory.layout import Columns
+from penstock.metrics.routing import RoutingMetrics
+from penstock.operators.base import Build, Operator
+from penstock.operators.routed import routing_keys
+from penstock.operators.window_rows import KeyHash
+from penstock.query.graph import Port
+from penstock.routing.control import Memory, RoutingControl
+from penstock.routing.imbalance import load_imbalance
+from penstock.routing.load import Observed
+from penstock.routing.route import even_route, moves_between
+from penstock.routing.router import Router
+from penstock.state.keys import KeyWords
+
+#: By task: events processed and time spent so far.
+Counters = Callable[[], list[tuple[int, int]]]
+#: Plans instead of the control, for tests: the next route, given the one that is.
+Force = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Several outlets counted as one."""
+
+    outlets: list[Outlet]
+
+    @property
+    def written(self) -> int:
+        return sum(outlet.written for outlet in self.outlets)
+
+
+class Splitter(Operator):
+    """One vertex for all inputs of the operator, so that a new route begins for all of them at once.
+
+    Its outlets are by (input, task). ``counters`` are asked when it looks at the load.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        exchange: Exchange,
+        partitions: int,
+        control: RoutingControl | None,
+        every_s: float,
+        force: Force | None = None,
+    ) -> None:
+        super().__init__(build)
+        self._words = [
+            KeyWords.of(layout, routing_keys(build.node.spec, index))
+            for index, layout in enumerate(build.inputs)
+        ]
+        self._hashes = [KeyHash(words, build.strings) for words in self._words]
+        self._router = Router(even_route(partitions, exchange.tasks), exchange.tasks)
+        self._exchange, self._control, self._force = exchange, control, force
+        self._every_ns = round(every_s * 1e9)
+        self._next_ns = 0
+        self._memory = Memory()
+        self._counted = [(0, 0)] * exchange.tasks
+        self._rows: np.ndarray = np.zeros(exchange.tasks, np.int64)
+        self._migration: Migration | None = None  # decided, not yet told
+        self._number = 0
+        self._told = (0.0, 0.0, 0, 0)  # LIT, expected LIT, planned, requested
+        self.counters: Counters = lambda: [(0, 0)] * exchange.tasks
+
+    def attach(self, outlets: dict[Port, Outlet]) -> None:
+        super().attach(outlets)
+        together: Any = _Together(list(outlets.values()))
+        self.out = together  # what it emits, for whoever plans by it
+
+    def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
+        if self._migration is None and self._is_due():
+            self._look()
+        if self._migration is not None:
+            return 0  # ``flush`` tells of it, behind what was sent so far
+        words = self._words[index].encode(self.inputs[index], columns, start, stop)
+        split = self._router.split(self._hashes[index](words))
+        for task in range(self._exchange.tasks):
+            rows = split.rows(task)
+            if rows.size:
+                self._rows[task] += rows.size
+                outlet: Any = (index, task)
+                self.emit(tuple(column[start:stop][rows] for column in columns), rows.size, outlet)
+        return stop - start
+
+    def flush(self) -> bool:
+        if not super().flush():
+            return False
+        migration, self._migration = self._migration, None
+        if migration is not None:
+            self._exchange.begin(migration)
+            for move in migration.moves:
+                self._router.apply(move)
+            for outlet in self.outlets.values():
+                outlet.mark(Control(migration))
+        return True
+
+    @property
+    def has_ready_rows(self) -> bool:
+        return self._migration is not None or super().has_ready_rows
+
+    def metrics(self) -> RoutingMetrics:
+        """How it stands."""
+        lit, expected, planned, requested = self._told
+        tasks = self._exchange.tasks
+        return RoutingMetrics(
+            tasks, tuple(self._rows.tolist()), lit, expected, planned, requested, self._exchange.observed
+        )
+
+    def _is_due(self) -> bool:
+        if self._control is None and self._force is None:
+            return False
+        now_ns = time.perf_counter_ns()
+        if now_ns < self._next_ns or self._exchange.is_busy:
+            return False
+        is_first, self._next_ns = self._next_ns == 0, now_ns + self._every_ns
+        return self._force is not None or not is_first
+
+    def _look(self) -> None:
+        """Plans by what was routed and by what an event has cost each task since the last look."""
+        route = self._router.route
+        if self._force is not None:
+            self._begin(self._force(route))
+            return
+        assert self._control is not None
+        counted = self.counters()
+        costs = [
+            (spent - spent_before) / max(1, processed - processed_before)
+            for (processed, spent), (processed_before, spent_before) in zip(
+                counted, self._counted, strict=True
+            )
+        ]
+        self._counted = counted
+        rows = self._router.take_rows()
+        routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
+        spent_ns = tuple((routed * np.array(costs)).tolist())
+        observed = Observed(route, self._exchange.tasks, rows, spent_ns)
+        decision, self._memory = self._control.look([observed], self._memory)
+        plan = decision.planned
+        _, _, planned, requested = self._told
+        self._told = (
+            load_imbalance(spent_ns),
+            plan.lit_expected,
+            planned + len(plan.moves),
+            requested + len(decision.moves),
+        )
+        self._begin(decision.requested)
+
+    def _begin(self, route: tuple[int, ...]) -> None:
+        moves = moves_between(self._router.route, route)
+        if moves:
+            self._number += 1
+            self._migration = Migration(self._number, moves, route)

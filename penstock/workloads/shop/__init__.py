@@ -1,0 +1,1 @@
+"""A shop's user behaviour (ms-stream 7.1): views and purchases of items, some of which are much in demand."""
