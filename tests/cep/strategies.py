@@ -1,0 +1,130 @@
+"""Random patterns, ways to match them, and streams with many ties and few values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from penstock.query.bound import bound, previous
+from penstock.query.errors import QueryError
+from penstock.query.expr import Expr, col
+from penstock.query.graph import MatchSpec
+from penstock.query.matching import matched
+from penstock.query.patterns import Pattern, event
+from penstock.query.types import Schema
+
+SCHEMA = Schema(ts="timestamp", k="int32", x="int64?", y="int64")
+
+
+@st.composite
+def conditions(draw: Any, name: str, others: list[str], references: bool) -> Expr | None:
+    """On the event itself, often; on earlier ones, sometimes. Many events fit several conditions."""
+    c = draw(st.integers(0, 3))
+    local = draw(
+        st.sampled_from(
+            (None, col("y") == c, col("y") >= c, col("y") != c, col("x") > c, (col("y") + c) % 2 == 0)
+        )
+    )
+    if not references or draw(st.integers(0, 2)):
+        return local
+    other = bound(draw(st.sampled_from([*others, name])))
+    more = draw(
+        st.sampled_from(
+            (
+                col("y") >= other["y"],
+                col("x") != other.first("x"),
+                other.count() < 2,
+                other.sum("x").fill_null(0) + col("y") < 6,
+                (other.max("x") >= col("y")) | other["y"].is_null(),
+                other.avg("y").fill_null(1.0) > other.min("x").fill_null(0),
+                previous("y").fill_null(0) <= col("y"),
+            )
+        )
+    )
+    return more if local is None else local & more
+
+
+@st.composite
+def patterns(draw: Any, references: bool = True) -> Pattern:
+    names = [f"e{number}" for number in range(draw(st.integers(2, 5)))]
+    unused = list(names)
+
+    def single() -> Any:
+        name = unused.pop(0)
+        return event(name, draw(conditions(name, names, references)))
+
+    def repeated(one: Pattern) -> Pattern:
+        least, most = draw(
+            st.sampled_from(((0, 1), (1, None), (0, None), (2, None), (1, 2), (2, 2), (0, 2), (1, 3)))
+        )
+        again = one.times(least, most)
+        return again if draw(st.booleans()) else again.reluctant()
+
+    def grown(depth: int) -> Pattern:
+        kind = draw(st.sampled_from(("event", "event", "repeat", "then", "then", "or", "and", "not")))
+        if depth == 0 or len(unused) < 2 or kind in ("event", "repeat"):
+            one: Pattern = single()
+            return repeated(one) if kind == "repeat" else one
+        left = grown(depth - 1)
+        if not unused:
+            return left
+        if kind == "not":
+            negated = ~single()
+            return left >> negated >> grown(depth - 1) if unused and draw(st.booleans()) else left >> negated
+        right = grown(depth - 1)
+        both = left | right if kind == "or" else left & right if kind == "and" else left >> right
+        return repeated(both) if draw(st.integers(0, 5)) == 0 else both
+
+    return grown(3)
+
+
+@st.composite
+def specs(
+    draw: Any,
+    keys: tuple[str, ...] = (),
+    references: bool = True,
+    consumption: tuple[str, ...] = ("unrestricted", "consumed"),
+    rows: tuple[str, ...] = ("one",),
+) -> tuple[MatchSpec, Schema] | None:
+    """A pattern and how to match it; None where it is refused."""
+    pattern = draw(patterns(references))
+    within, within_events = draw(
+        st.sampled_from((("4us", None), ("9us", None), (None, 4), ("6us", 5), ("0us", None)))
+    )
+    contiguity = draw(st.sampled_from(("strict", "next", "next", "any")))
+    if contiguity == "strict" and draw(st.booleans()):
+        within = within_events = None
+    try:
+        return matched(
+            SCHEMA,
+            keys,
+            pattern,
+            None,
+            within,
+            within_events,
+            contiguity,
+            draw(st.sampled_from(("no_skip", "to_next", "past_last"))),
+            draw(st.sampled_from(consumption)),
+            draw(st.sampled_from(rows)),
+            1_000_000,
+        )
+    except QueryError:
+        return None
+
+
+@st.composite
+def streams(draw: Any, most: int = 10) -> list[dict[str, Any]]:
+    """Rows in the order of time, several at one time now and then."""
+    time, rows = draw(st.sampled_from((0, -5, 1_700_000_000_000_000))), []
+    for _ in range(draw(st.integers(0, most))):
+        time += draw(st.sampled_from((0, 1, 1, 2, 5)))
+        rows.append(
+            {
+                "ts": time,
+                "k": draw(st.integers(0, 1)),
+                "x": draw(st.sampled_from((None, 0, 1, 2, 3))),
+                "y": draw(st.integers(0, 3)),
+            }
+        )
+    return rows
