@@ -1,4 +1,4 @@
-"""The conditions of a pattern as kernels: a bit per event for what an event says alone, a function for the rest."""
+"""The conditions of a pattern as kernels: bits for what an event says alone, a function for the rest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.cep.addresses import CONDITION
 from penstock.cep.references import BoundBuilder
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.kernels.cache import Kernel, compile_callback, compile_kernel
 from penstock.kernels.conditions import is_true
 from penstock.kernels.parameters import Parameters, column_types
 from penstock.kernels.rows import indented
@@ -20,7 +21,6 @@ from penstock.memory.strings import StringPool
 from penstock.query.bound import bound_in, rewritten
 from penstock.query.expr import Expr, Logic, col
 from penstock.query.patterns import Event
-from penstock.state.table import TABLE_TYPE
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +44,8 @@ class Conditions:
         self._all = (1 << len(events)) - 1
         self._masks, self._mask_arguments = self._mask_kernel(local)
         self._parameters = Parameters(strings)
-        self.advance = self._advance_kernel()
+        self.function = self._compiled()
+        self.mask = sum(1 << number for number in {number for number, _ in self.bound})
 
     def masks(self, columns: Columns, count: int) -> Ints:
         """By event of the stream: the events of the pattern that it could be, as bits."""
@@ -52,9 +53,11 @@ class Conditions:
         self._masks(columns, count, masks, *self._mask_arguments())
         return masks
 
-    def given(self, columns: Columns) -> Any:
-        """What the machine hands on to the conditions on earlier events."""
-        return (columns, *self._parameters.arguments()) if self.bound else 0
+    def context(self, nodes: Ints, columns: Columns) -> tuple[Ints, Any]:
+        """The addresses of all that conditions on earlier events read, and what must outlive their use."""
+        ints, floats, tables = self._parameters.arguments()
+        arrays = (nodes, *columns, ints, floats, *tables)
+        return np.array([array.ctypes.data for array in arrays], np.int64), arrays
 
     def _mask_kernel(self, local: list[tuple[int, Expr]]) -> tuple[Kernel, Callable[[], Any]]:
         builder = KernelBuilder(self._layout, self._strings)
@@ -76,29 +79,26 @@ class Conditions:
         kernel = compile_kernel("match_masks", HEADER + "\n\n" + "\n".join(lines) + "\n", signature)
         return kernel, builder.parameters.arguments
 
-    def _advance_kernel(self) -> Kernel:
-        """The machine with these conditions; without conditions on earlier events it is the same for all."""
+    def _compiled(self) -> int:
+        """The address of the function that evaluates conditions on earlier events; 0 if there are none."""
+        if not self.bound:
+            return 0
         functions: list[str] = []
         calls: list[str] = []
         for number in dict.fromkeys(number for number, _ in self.bound):
             terms = [term for owner, term in self.bound if owner == number]
             functions += self._function(number, terms)
-            calls += [f"if event == {number}:", f"    return bound_{number}(row, node, nodes, given)"]
+            calls += [f"if event == {number}:", f"    return bound_{number}(row, node, context)"]
+        imports = "at_bool, at_float32, at_float64, at_int32, at_int64, at_uint8, matrix_at"
         lines = [
             "from numba import njit",
-            "from penstock.cep.machine import advance",
+            f"from penstock.cep.addresses import {imports}",
             *functions,
-            '@njit(error_model="numpy")',
-            "def extra(event, row, node, nodes, given):",
-            *indented([*calls, "return True"]),
-            "def match_events(given, machine, table, words, masks, base, start):",
-            "    return advance(extra, given, machine, table, words, masks, base, start)",
+            "def match_condition(event, row, node, context):",
+            *indented([*calls, "return int64(1)"]),
         ]
-        given: Any = types.int64
-        if self.bound:
-            given = types.Tuple((column_types(self._layout.dtypes), *self._parameters.types))  # type: ignore[no-untyped-call]
-        signature = types.int64(given, MACHINE, TABLE_TYPE, MATRIX, INTS, types.int64, types.int64)
-        return compile_kernel("match_events", HEADER + "\n" + "\n".join(lines) + "\n", signature)
+        source = HEADER + "\n" + "\n".join(lines) + "\n"
+        return compile_callback("match_condition", source, CONDITION)
 
     def _function(self, number: int, terms: list[Expr]) -> list[str]:
         references = [one for term in terms for one in bound_in(term)]
@@ -107,19 +107,30 @@ class Conditions:
             is_true(builder, builder.emit(rewritten(term, lambda one: col(one.field_name)))) for term in terms
         ]
         walk = builder.walk()
+        # Addresses of constants and tables come behind those of columns, in the order of ``context``.
+        columns = [_at(dtype, place) for place, dtype in enumerate(self._layout.dtypes, 1)]
+        behind = len(columns) + 1
+        tables = [
+            _at(table.dtype, place) for place, table in enumerate(self._parameters.arguments()[2], behind + 2)
+        ]
         body = [
-            "inp, ints, floats, tables = given",
+            "at_addresses = at_int64(context)",
+            "nodes = matrix_at(at_addresses[0])",
+            f"inp = ({', '.join(columns)},)",
+            f"ints, floats = at_int64(at_addresses[{behind}]), at_float64(at_addresses[{behind + 1}])",
+            f"tables = ({', '.join(tables)},)",
             *builder.preamble(),
             "k = uint64(row)",
             *walk,
             *builder.lines,
-            f"return bool_({' & '.join(results)})",
+            f"return int64({' & '.join(results)})",
         ]
-        return [
-            '@njit(error_model="numpy")',
-            f"def bound_{number}(row, node, nodes, given):",
-            *indented(body),
-        ]
+        head = ['@njit(error_model="numpy")', f"def bound_{number}(row, node, context):"]
+        return [*head, *indented(body)]
+
+
+def _at(dtype: np.dtype[Any], place: int) -> str:
+    return f"at_{dtype.name}(at_addresses[{place}])"
 
 
 def _terms(condition: Expr | None) -> list[Expr]:

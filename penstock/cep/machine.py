@@ -2,7 +2,7 @@
 
 A run is one way to have begun a match: a position of the automaton, the negated events seen since, and its
 last binding. Bindings point backwards and are shared by runs that begin alike. The runs of a key form a list
-in the order (start, preference). All is in a few integer matrices, so that Python can grow, save and restore it.
+in the order (start, preference). All is in a few integer matrices: Python can grow, save and restore it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from penstock.cep.addresses import call_condition
 from penstock.state.table import ABSENT, FULL, find, hash_key, insert
 
 # Columns of ``places``, one row per position of the automaton.
@@ -34,6 +35,10 @@ M_NODE, M_TIME, M_ORDER, M_SUB, M_START, M_END = range(6)
 COUNTS = 14
 # Places in ``modes``.
 (MODE, SKIP, CONSUMED, WITHIN, WITHIN_EVENTS, PERIOD, MAX_RUNS, ALL_ROWS, PRUNE, FAN_OUT) = range(10)
+# The conditions on earlier events: a bit for each event of the pattern that has some, the address of the
+# function that evaluates them, and that of what it is given.
+(BOUND, FUNCTION, CONTEXT) = range(10, 13)
+MODES = 13
 
 STRICT, NEXT_MATCH, ANY_MATCH = range(3)
 NO_SKIP, TO_NEXT, PAST_LAST = range(3)
@@ -48,13 +53,11 @@ Int = Any
 
 
 @njit(error_model="numpy")
-def advance(
-    extra: Any, given: Any, m: Machine, table: Any, words: Any, masks: Any, base: Int, start: Int
-) -> Int:
+def advance(m: Machine, table: Any, words: Any, masks: Any, base: Int, start: Int) -> Int:
     """Takes the events from ``start`` on; returns where it stopped, for want of room or at the end.
 
     Event i is row ``base + i``; bit e of ``masks[i]`` says that what event e of the pattern asks of it alone
-    holds. ``extra(e, row, node, nodes, given)`` says whether the rest does.
+    holds.
     """
     places, follow, modes, runs, _, keys, counts, _, rows = m
     opening = np.int64(0)
@@ -90,7 +93,7 @@ def advance(
             while run >= 0 and sequence - runs[run, SEQ] >= modes[WITHIN_EVENTS]:
                 finish(m, entry)
                 run = keys[entry, HEAD]
-        offer(extra, given, m, entry, row, sequence, mask, opening)
+        offer(m, entry, row, sequence, mask, opening)
         if modes[SKIP] == PAST_LAST:
             settle(m, entry)
     return len(masks)
@@ -149,6 +152,13 @@ def free_run(m: Machine, run: Int) -> None:
 
 
 @njit(error_model="numpy")
+def copy_run(m: Machine, source: Int, target: Int) -> None:
+    runs = m[3]
+    for column in range(8):
+        runs[target, column] = runs[source, column]
+
+
+@njit(error_model="numpy")
 def append(m: Machine, run: Int) -> None:
     """Puts a run at the end of the list that is being made."""
     runs, counts = m[3], m[6]
@@ -190,13 +200,13 @@ def drop_behind(m: Machine, mark: Int) -> None:
 
 
 @njit(error_model="numpy")
-def offer(
-    extra: Any, given: Any, m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: Int
-) -> None:
-    """Offers an event to all runs of its key, start by start; then it may start a match itself."""
+def offer(m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: Int) -> None:
+    """Offers an event to all runs of its key, start by start; at last, it may start a match itself."""
     _, _, modes, runs, _, keys, counts, _, rows = m
     counts[NEW_HEAD] = counts[NEW_TAIL] = -1
     counts[NEW_SIZE] = 0
+    if mask & opening != 0:
+        open_start(m, entry, row, sequence)
     run = keys[entry, HEAD]
     while run >= 0:
         start = runs[run, SEQ]
@@ -205,35 +215,45 @@ def offer(
         ended = False  # a complete run stands in the new list: what is less preferred is dropped
         while run >= 0 and runs[run, SEQ] == start:
             following = runs[run, NEXT]
-            if rows[row, GONE] != 0:  # an earlier start has consumed the event
+            if rows[row, GONE] != 0 and runs[run, POS] != 0:  # an earlier start has consumed the event
                 append(m, run)
-            elif ended or (modes[CONSUMED] != 0 and holds_gone(m, runs[run, NODE])):
+            elif ended or rows[row, GONE] != 0 or (modes[CONSUMED] != 0 and holds_gone(m, runs[run, NODE])):
                 free_run(m, run)
             elif runs[run, POS] == DONE:
                 append(m, run)
                 ended = True
             else:
-                ended, complete = step(extra, given, m, run, row, sequence, mask, mark, complete)
+                ended, complete = step(m, run, row, sequence, mask, mark, complete)
             run = following
         if rows[row, GONE] == 0:
             decide(m, mark, complete)
-    if rows[row, GONE] == 0 and mask & opening != 0:
-        if counts[NEW_SIZE] >= modes[MAX_RUNS]:
-            counts[DROPPED] += 1
-        else:
-            mark = counts[NEW_TAIL]
-            run = new_run(m)
-            runs[run, POS] = 0
-            runs[run, SEEN] = 0
-            runs[run, NODE] = -1
-            runs[run, SEQ] = sequence
-            runs[run, TIME] = rows[row, R_TIME]
-            runs[run, ROW] = row
-            runs[run, DUE] = deadline(m, rows[row, R_TIME])
-            ended, complete = step(extra, given, m, run, row, sequence, mask, mark, np.int64(-1))
-            decide(m, mark, complete)
     keys[entry, HEAD] = counts[NEW_HEAD]
     keys[entry, SIZE] = counts[NEW_SIZE]
+
+
+@njit(error_model="numpy")
+def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> None:
+    """Puts a run that has bound nothing yet behind the others of its key."""
+    modes, runs, keys, counts, rows = m[2], m[3], m[5], m[6], m[8]
+    if keys[entry, SIZE] >= modes[MAX_RUNS]:
+        counts[DROPPED] += 1
+        return
+    run = new_run(m)
+    runs[run, POS] = 0
+    runs[run, SEEN] = 0
+    runs[run, NODE] = -1
+    runs[run, SEQ] = sequence
+    runs[run, TIME] = rows[row, R_TIME]
+    runs[run, ROW] = row
+    runs[run, DUE] = deadline(m, rows[row, R_TIME])
+    runs[run, NEXT] = -1
+    last = keys[entry, HEAD]
+    if last < 0:
+        keys[entry, HEAD] = run
+        return
+    while runs[last, NEXT] >= 0:
+        last = runs[last, NEXT]
+    runs[last, NEXT] = run
 
 
 @njit(error_model="numpy")
@@ -247,8 +267,6 @@ def deadline(m: Machine, time: Int) -> Int:
 
 @njit(error_model="numpy")
 def step(
-    extra: Any,
-    given: Any,
     m: Machine,
     run: Int,
     row: Int,
@@ -261,7 +279,7 @@ def step(
 
     Returns whether one of them is complete and cuts off what follows, and the first completing binding.
     """
-    places, follow, modes, runs, nodes, _, _, _, _ = m
+    places, follow, modes, runs, _, _, _, _, _ = m
     mode, position = modes[MODE], runs[run, POS]
     seen, node = runs[run, SEEN], runs[run, NODE]
     first, stop = places[position, FIRST], places[position, STOP]
@@ -270,12 +288,12 @@ def step(
         target = follow[i, TARGET]
         if target >= 0 and follow[i, GUARD] & seen == 0:
             event = places[target, BINDS]
-            if (mask >> event) & 1 != 0 and extra(event, row, node, nodes, given):
+            if (mask >> event) & 1 != 0 and holds(m, event, row, node):
                 takes |= np.int64(1) << (i - first)
     watch = places[position, WATCH] & ~seen & mask
     event = np.int64(0)
     while watch != 0:
-        if watch & 1 != 0 and extra(event, row, node, nodes, given):
+        if watch & 1 != 0 and holds(m, event, row, node):
             seen |= np.int64(1) << event
         watch >>= 1
         event += 1
@@ -298,6 +316,15 @@ def step(
     else:
         free_run(m, run)
     return ended, complete
+
+
+@njit(error_model="numpy")
+def holds(m: Machine, event: Int, row: Int, node: Int) -> bool:
+    """Whether what the pattern's event asks of earlier events holds as well."""
+    modes = m[2]
+    if (modes[BOUND] >> event) & 1 == 0:
+        return True
+    return call_condition(modes[FUNCTION], event, row, node, modes[CONTEXT]) != 0
 
 
 @njit(error_model="numpy")
@@ -327,7 +354,7 @@ def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int
         return False, complete
     if modes[MODE] != ANY_MATCH:
         done = new_run(m)
-        runs[done] = runs[run]
+        copy_run(m, run, done)
         runs[done, POS] = DONE
         runs[done, SEEN] = rows[row, R_TIME]
         runs[done, NODE] = node
@@ -353,7 +380,7 @@ def add_run(m: Machine, run: Int, position: Int, seen: Int, node: Int, mark: Int
         counts[DROPPED] += 1
         return
     added = new_run(m)
-    runs[added] = runs[run]
+    copy_run(m, run, added)
     runs[added, POS] = position
     runs[added, SEEN] = seen
     runs[added, NODE] = node
@@ -554,7 +581,8 @@ def compact(m: Machine) -> None:
         if places[node] == 0:
             continue
         places[node] = kept
-        nodes[kept] = nodes[node]
+        for column in range(4):
+            nodes[kept, column] = nodes[node, column]
         if nodes[kept, N_PARENT] >= 0:
             nodes[kept, N_PARENT] = places[nodes[kept, N_PARENT]]
         kept += 1

@@ -10,7 +10,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from penstock.cep import machine as m
-from penstock.cep.conditions import MACHINE, Conditions
+from penstock.cep.conditions import INTS, MACHINE, MATRIX, Conditions
 from penstock.cep.measures import Measures
 from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.edges import END_OF_TIME
@@ -23,7 +23,7 @@ from penstock.query.matching import PatternWarning
 from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Periodic
 from penstock.state.keys import KeyWords
-from penstock.state.table import KeyTable
+from penstock.state.table import TABLE_TYPE, KeyTable
 
 Ints = NDArray[np.int64]
 
@@ -41,6 +41,7 @@ class Matcher:
         self._automaton = automaton(spec.pattern, cut=spec.contiguity is not Contiguity.ANY)
         self.conditions = Conditions(self._automaton.events, layout, strings)
         self._measures = Measures(spec, self._automaton.events, layout, target, strings)
+        self._advance = _advance_kernel()
         self._expire = _expire_kernel()
         self._compact = _compact_kernel()
         self._places, self._follow = _arrays(self._automaton)
@@ -62,6 +63,7 @@ class Matcher:
         self.rows: Ints = np.zeros((0, 4), np.int64)
         self.columns: Columns = self._layout.allocate(0)  # kept events, one per row of ``rows``
         self._made: list[Columns] = []
+        self._context: Any = None  # keeps alive what conditions on earlier events read by address
 
     def take(self, columns: Columns, count: int, watermark_us: int) -> tuple[Columns, int]:
         """Events in order, none of them at or behind the watermark; the rows that are decided by then."""
@@ -129,9 +131,11 @@ class Matcher:
             added[:, place] = system_column(self._layout, name, columns, 0, count)
         self.rows = np.concatenate((self.rows, added)) if base else added
         done = 0
-        given = self.conditions.given(self.columns)
         while True:
-            done = self.conditions.advance(given, self._machine, self.table.arrays, words, masks, base, done)
+            if self.conditions.bound:
+                self._context = self.conditions.context(self.nodes, self.columns)
+                self._modes[m.CONTEXT] = self._context[0].ctypes.data
+            done = self._advance(self._machine, self.table.arrays, words, masks, base, done)
             if done == count:
                 return
             self._make_room()
@@ -193,7 +197,7 @@ class Matcher:
 
     def _mode_array(self) -> Ints:
         spec, pattern = self._spec, self._spec.pattern
-        modes = np.zeros(10, np.int64)
+        modes = np.zeros(m.MODES, np.int64)
         modes[m.MODE] = _MODES[spec.contiguity]
         modes[m.SKIP] = _SKIPS[spec.after]
         # Matches that do not overlap share no events anyway.
@@ -206,6 +210,7 @@ class Matcher:
         modes[m.ALL_ROWS] = spec.all_rows
         # Two runs at one point have the same future only if no condition looks back and no event goes away.
         modes[m.PRUNE] = spec.contiguity is not Contiguity.ANY and not consumed and not self.conditions.bound
+        modes[m.BOUND], modes[m.FUNCTION] = self.conditions.mask, self.conditions.function
         modes[m.FAN_OUT] = max(map(len, self._automaton.follows))
         return modes
 
@@ -236,6 +241,18 @@ def _lengthened(matrix: Ints, length: int) -> Ints:
     longer = np.zeros((length, matrix.shape[1]), np.int64)
     longer[: len(matrix)] = matrix
     return longer
+
+
+def _advance_kernel() -> Kernel:
+    """The machine: compiled once, whatever the pattern."""
+    names = "machine, table, words, masks, base, start"
+    source = (
+        "from penstock.cep.machine import advance\n\n\n"
+        f"def match_events({names}):\n    return advance({names})\n"
+    )
+    number = types.int64
+    signature = number(MACHINE, TABLE_TYPE, MATRIX, INTS, number, number)
+    return compile_kernel("match_events", source, signature)
 
 
 def _expire_kernel() -> Kernel:

@@ -14,7 +14,7 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.bound import Bound
 from penstock.query.matching import bound_type
-from penstock.query.types import Field, Schema
+from penstock.query.types import DataType, Field, Schema
 
 
 class BoundBuilder(KernelBuilder):
@@ -51,7 +51,8 @@ class BoundBuilder(KernelBuilder):
             if one.event is None:
                 inside += parts[1]
             else:
-                inside += [f"if bound_event == {self._numbers[one.event]}:", *indented(parts[1])]
+                number = self.constant(self._numbers[one.event], DataType.INT64)
+                inside += [f"if bound_event == {number}:", *indented(parts[1])]
             after += parts[2]
         loop = [
             f"bound_event = nodes[bound, {N_EVENT}]",

@@ -11,6 +11,7 @@ from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
 from penstock.query.graph import MatchSpec
 from penstock.query.matching import matched
+from penstock.query.pattern_checks import bound_names
 from penstock.query.patterns import Pattern, event
 from penstock.query.types import Schema
 
@@ -18,14 +19,14 @@ SCHEMA = Schema(ts="timestamp", k="int32", x="int64?", y="int64")
 
 
 @st.composite
-def conditions(draw: Any, name: str, others: list[str], references: bool) -> Expr | None:
+def conditions(draw: Any, name: str, others: list[str], references: bool) -> Expr:
     """On the event itself, often; on earlier ones, sometimes. Many events fit several conditions."""
     c = draw(st.integers(0, 3))
-    local = draw(
-        st.sampled_from(
-            (None, col("y") == c, col("y") >= c, col("y") != c, col("x") > c, (col("y") + c) % 2 == 0)
-        )
-    )
+    # One shape for all, so that kernels are shared: what differs are the constants.
+    ranges = ((0, 3), (0, 3), (c, c), (c, 3), (0, c), (-1, -1) if draw(st.integers(0, 9)) == 0 else (1, 2))
+    low, high = draw(st.sampled_from(ranges))
+    nulls = draw(st.booleans())
+    local = col("y").between(low, high) & (col("x") != draw(st.integers(-1, 3))).fill_null(nulls)
     if not references or draw(st.integers(0, 2)):
         return local
     other = bound(draw(st.sampled_from([*others, name])))
@@ -42,7 +43,7 @@ def conditions(draw: Any, name: str, others: list[str], references: bool) -> Exp
             )
         )
     )
-    return more if local is None else local & more
+    return local & more
 
 
 @st.composite
@@ -100,7 +101,7 @@ def specs(
             SCHEMA,
             keys,
             pattern,
-            None,
+            _output(pattern),
             within,
             within_events,
             contiguity,
@@ -111,6 +112,15 @@ def specs(
         )
     except QueryError:
         return None
+
+
+def _output(pattern: Pattern) -> dict[str, Expr]:
+    """A few columns of each event that can be bound; those that never can be have nulls of their own."""
+    columns: dict[str, Expr] = {"latest": previous("y")}
+    for one in bound_names(pattern):
+        events = bound(one)
+        columns |= {f"{one}_n": events.count(), f"{one}_x": events["x"], f"{one}_first": events.first("ts")}
+    return columns
 
 
 @st.composite
