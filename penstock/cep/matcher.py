@@ -96,6 +96,36 @@ class Matcher:
         matrices = (self.runs, self.nodes, self.keys, self._matches, self.rows, *self.columns)
         return sum(array.nbytes for array in matrices) + self.table.nbytes
 
+    def place(self, nodes: Ints, owners: Ints, runs: list[Ints], ends: Ints) -> None:
+        """Puts in bindings and runs that were saved: runs by key and in order, with their last bindings.
+
+        ``runs`` has their numbers, positions, negated events seen, starts, times, deadlines, and how many
+        events their keys have seen.
+        """
+        first_node, first_run = int(self.counts[m.NODES]), int(self.counts[m.RUNS])
+        count = len(owners)
+        self.nodes = _lengthened(self.nodes, _room(first_node + len(nodes), len(self.nodes)))
+        self.nodes[first_node : first_node + len(nodes)] = nodes
+        self.counts[m.NODES] += len(nodes)
+        self.runs = _lengthened(self.runs, _room(first_run + count, len(self.runs)))
+        placed = self.runs[first_run : first_run + count]
+        _, positions, seen, starts, times, due, events = runs
+        placed[:, m.POS], placed[:, m.SEEN], placed[:, m.NODE] = positions, seen, ends
+        placed[:, m.SEQ], placed[:, m.TIME], placed[:, m.DUE] = starts, times, due
+        roots = ends.copy()
+        while (parents := self.nodes[roots, m.N_PARENT]).max(initial=-1) >= 0:
+            roots = np.where(parents >= 0, parents, roots)
+        placed[:, m.ROW] = self.nodes[roots, m.N_ROW]
+        is_last = np.append(owners[1:] != owners[:-1], True)
+        placed[:, m.NEXT] = np.where(is_last, -1, first_run + np.arange(1, count + 1))
+        heads = np.flatnonzero(np.append(True, is_last[:-1]))
+        entries = owners[heads]
+        self.keys[entries, m.HEAD] = first_run + heads
+        self.keys[entries, m.SIZE] = np.diff(np.append(heads, count))
+        self.keys[entries, m.EVENTS] = events[heads]
+        self.counts[m.RUNS] += count
+        self.counts[m.LIVE] += count
+
     def reserve(self) -> None:
         """Makes ``keys`` as long as the table of keys."""
         self.keys = _lengthened(self.keys, self.table.capacity)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from penstock.cep.catalogue import operator_for
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
@@ -16,7 +17,6 @@ from penstock.memory.layout import Layout
 from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
-from penstock.operators.catalogue import operator_for
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError

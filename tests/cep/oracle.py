@@ -128,6 +128,14 @@ class Key:
         what = Aggregate(AggregateKind(one.function), col(one.column))
         return aggregate(what, values, what.result_type(self.schema).dtype)
 
+    def output(self, report: Report) -> Iterator[tuple[Bindings, Row]]:
+        """What is bound, and the output columns: once for a match or, for all rows, up to each event."""
+        lengths = range(1, len(report.bound) + 1) if self.spec.all_rows else [len(report.bound)]
+        for length in lengths:
+            bound = report.bound[:length]
+            own = self.rows[bound[-1][1]]
+            yield bound, {name: self.value(expr, own, bound) for name, expr in self.spec.columns}
+
     def deadline(self, start: int) -> int | None:
         within = self.spec.within_us
         return None if within is None else self.places[start][0] + within

@@ -30,15 +30,11 @@ def expected(spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]]) -> lis
         key = Key(spec, SCHEMA, [row for _, row in chosen], [(row["ts"], n, 0) for n, row in chosen])
         for report in simulate(key):
             time, order, sub = report.place
-            for length in range(1, len(report.bound) + 1) if spec.all_rows else [len(report.bound)]:
-                bound = report.bound[:length]
-                own = key.rows[bound[-1][1]]
-                row = {name: own[name] for name in spec.keys}
+            for index, (bound, output) in enumerate(key.output(report)):
+                row = {name: key.rows[bound[-1][1]][name] for name in spec.keys}
                 row |= {"match_start": report.start, "match_end": report.end}
                 row |= {"event": bound[-1][0]} if spec.all_rows else {}
-                row |= {name: key.value(expr, own, bound) for name, expr in spec.columns}
-                place = 2 * (length - 1) if spec.all_rows else 0
-                made.append({**row, TIME: time, ORDER: order, SUB: sub + place})
+                made.append({**row, **output, TIME: time, ORDER: order, SUB: sub + 2 * index})
     return sorted(made, key=lambda row: (row[TIME], row[ORDER], row[SUB]))
 
 
