@@ -10,16 +10,18 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 #: The signature of a condition's function.
 CONDITION = types.int64(types.int64, types.int64, types.int64, types.int64)
 
+_compiled: Any = intrinsic  # what it decorates is called with one argument less than it has
+
 _ENOUGH = 1 << 40  # a length that no index reaches: kernels check no bounds
 
 
-@intrinsic
+@_compiled  # type: ignore[untyped-decorator]
 def call_condition(typing: Any, function: Any, event: Any, row: Any, node: Any, context: Any) -> Any:
     """Calls the function at an address."""
     signature = types.int64(types.int64, types.int64, types.int64, types.int64, types.int64)
@@ -32,7 +34,7 @@ def call_condition(typing: Any, function: Any, event: Any, row: Any, node: Any, 
     return signature, generate
 
 
-@intrinsic
+@_compiled  # type: ignore[untyped-decorator]
 def _pointer(typing: Any, address: Any) -> Any:
     def generate(compiler: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())

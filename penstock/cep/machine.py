@@ -119,11 +119,8 @@ def has_room(m: Machine, size: Int) -> bool:
     ticks = np.int64(0)
     if modes[PERIOD] > 0:
         ticks = size * (modes[WITHIN] // modes[PERIOD] + 1)
-    return (
-        len(runs) - counts[LIVE] >= needed
-        and len(nodes) - counts[NODES] >= needed
-        and len(matches) - counts[MATCHES] >= needed + ticks
-    )
+    free = min(len(runs) - counts[LIVE], len(nodes) - counts[NODES])
+    return bool(free >= needed and len(matches) - counts[MATCHES] >= needed + ticks)
 
 
 # -- lists of runs -------------------------------------------------------------------------------------------
@@ -324,7 +321,7 @@ def holds(m: Machine, event: Int, row: Int, node: Int) -> bool:
     modes = m[2]
     if (modes[BOUND] >> event) & 1 == 0:
         return True
-    return call_condition(modes[FUNCTION], event, row, node, modes[CONTEXT]) != 0
+    return bool(call_condition(modes[FUNCTION], event, row, node, modes[CONTEXT]) != 0)
 
 
 @njit(error_model="numpy")

@@ -82,7 +82,7 @@ def compile_callback(name: str, source: str, signature: Any) -> int:
             else:
                 counts.compiled += 1
             _callbacks[key] = callback
-    return int(callback.address)
+    return int(callback.address or 0)
 
 
 @cache

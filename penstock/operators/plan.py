@@ -160,9 +160,9 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
         case CoGroupSpec() | ProcessSpec():
             return timed | _ORDER | set(schema.names)
         case MatchSpec(keys, pattern):
-            conditions = [one.condition for one in pattern.events() if one.condition is not None]
+            asked = [one.condition for one in pattern.events() if one.condition is not None]
             needed = timed | _ORDER | set(keys)
-            needed = needed.union(*(condition.columns() for condition in conditions))
+            needed = needed.union(*(condition.columns() for condition in asked))
             return needed.union(*(expr.columns() for name, expr in spec.columns if name in demanded))
         case GroupJoinSpec(on, _, pair, where, aggregates, columns):
             read = frozenset() if where is None else where.columns()

@@ -42,10 +42,7 @@ class Bound(Expr):
 class Events:
     """What is bound under one name, as an expression can read it. Made by ``event`` and ``bound``."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        object.__setattr__(self, "name", name)
+    name: str
 
     def __getitem__(self, column: str) -> Expr:
         """The column in the event; in a repetition, in the last one so far. Null if there is none."""
@@ -83,7 +80,14 @@ class Events:
         return Bound(self.name, col(column).name, function)
 
 
-def bound(name: str) -> Events:
+@dataclass(frozen=True)
+class NamedEvents(Events):
+    """Events that are known by their name only."""
+
+    name: str
+
+
+def bound(name: Any) -> Events:
     """The events bound under a name so far, also in the condition of that very name.
 
     >>> from penstock.query.patterns import event
@@ -93,7 +97,7 @@ def bound(name: str) -> Events:
     """
     if not isinstance(name, str) or not name:
         raise QueryError("an event of a pattern has a name", detail=f"got {name!r}", hint="write bound('a')")
-    return Events(name)
+    return NamedEvents(name)
 
 
 def previous(column: str) -> Expr:

@@ -153,10 +153,11 @@ def _output_fields(columns: NamedExprs, pattern: Pattern, schema: Schema, all_ro
     surely = [] if all_rows else bound_names(pattern, surely=True)
     fields = []
     for name, expr in columns:
-        own = isinstance(expr, Bound) and expr.event is None  # of the row's own event, which is there
         rewriting, typed_over = with_fields(expr, schema, surely)
         typed = resolved(rewriting, typed_over)
-        nullable = schema[expr.column].nullable if own and expr.column else typed.nullable
+        nullable = typed.nullable
+        if isinstance(expr, Bound) and expr.event is None and expr.column:  # of the row's own event
+            nullable = schema[expr.column].nullable
         fields.append(Field(name, typed.dtype, nullable))
     return fields
 

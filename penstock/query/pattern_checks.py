@@ -107,7 +107,7 @@ def positions(pattern: Pattern) -> int:
         case Repetition(_, least, most):
             return below[0] * (max(least, 1) if most is None else most)
         case Conjunction():
-            return sum(below) * 2 ** (len(below) - 1)
+            return sum(below) << (len(below) - 1)
     return sum(below)
 
 

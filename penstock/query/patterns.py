@@ -74,7 +74,7 @@ class Pattern:
         """That often or more."""
         return self.times(least, None)
 
-    def times(self, least: int, most: int | None = -1) -> Repetition:
+    def times(self, least: Any, most: Any = -1) -> Repetition:
         """Exactly ``least`` times, or from ``least`` to ``most`` times; ``most=None`` sets no limit."""
         limit = least if most == -1 else most
         whole = isinstance(least, int) and not isinstance(least, bool) and least >= 0
@@ -236,7 +236,7 @@ class Periodic(Pattern):
         return f"periodic({self.start!r}, every {duration_text(self.every_us)}, until {self.until!r})"
 
 
-def event(name: str, condition: Expr | bool | None = None) -> Event:
+def event(name: Any, condition: Expr | bool | None = None) -> Event:
     """One event of a pattern, with a name and what must be true of it; without a condition any event fits.
 
     Its columns are read with ``[]`` in conditions of later events and in the output.

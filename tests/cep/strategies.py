@@ -85,6 +85,8 @@ def specs(
     draw: Any,
     keys: tuple[str, ...] = (),
     references: bool = True,
+    contiguity: tuple[str, ...] = ("strict", "next", "any"),
+    after: tuple[str, ...] = ("no_skip", "to_next", "past_last"),
     consumption: tuple[str, ...] = ("unrestricted", "consumed"),
     rows: tuple[str, ...] = ("one",),
 ) -> tuple[MatchSpec, Schema] | None:
@@ -93,8 +95,8 @@ def specs(
     within, within_events = draw(
         st.sampled_from((("4us", None), ("9us", None), (None, 4), ("6us", 5), ("0us", None)))
     )
-    contiguity = draw(st.sampled_from(("strict", "next", "next", "any")))
-    if contiguity == "strict" and draw(st.booleans()):
+    mode = draw(st.sampled_from(contiguity))
+    if mode == "strict" and draw(st.booleans()):
         within = within_events = None
     try:
         return matched(
@@ -104,8 +106,8 @@ def specs(
             _output(pattern),
             within,
             within_events,
-            contiguity,
-            draw(st.sampled_from(("no_skip", "to_next", "past_last"))),
+            mode,
+            draw(st.sampled_from(after)),
             draw(st.sampled_from(consumption)),
             draw(st.sampled_from(rows)),
             1_000_000,
@@ -127,7 +129,7 @@ def _output(pattern: Pattern) -> dict[str, Expr]:
 def streams(draw: Any, most: int = 10) -> list[dict[str, Any]]:
     """Rows in the order of time, several at one time now and then."""
     time, rows = draw(st.sampled_from((0, -5, 1_700_000_000_000_000))), []
-    for _ in range(draw(st.integers(0, most))):
+    for _ in range(draw(st.integers(most // 2, most) | st.just(0))):
         time += draw(st.sampled_from((0, 1, 1, 2, 5)))
         rows.append(
             {
