@@ -417,6 +417,40 @@ class Stream:
             )
             return Stream(Feed(self._step(writing, name, spec, schema, None)))
 
+    def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
+        """The matches of a pattern written as SQL's ``MATCH_RECOGNIZE``; the guide says what is read.
+
+        >>> stops = cars.match_recognize('''MATCH_RECOGNIZE (
+        ...     PARTITION BY id ORDER BY ts
+        ...     MEASURES FIRST(SLOWER.speed) AS speed, COUNT(SLOWER.*) AS reports
+        ...     PATTERN (START_ SLOWER+ STOP) WITHIN INTERVAL '1' MINUTE
+        ...     DEFINE SLOWER AS speed < PREV(speed), STOP AS speed = 0)''')
+        >>> stops.schema.names
+        ('id', 'match_start', 'match_end', 'speed', 'reports')
+        """
+        from penstock.query.sql_patterns import parse_match_recognize
+
+        with Writing("match_recognize", name):
+            said = parse_match_recognize(text, self.schema, self.time_column)
+            if self._match_keys and self._match_keys != said.keys:
+                raise QueryError(
+                    "the stream has other keys than PARTITION BY",
+                    detail=f"got {', '.join(self._match_keys)} and {', '.join(said.keys) or 'none'}",
+                    hint="leave key_by out",
+                )
+            keyed = self.key_by(*said.keys) if said.keys else self
+            return keyed.match(
+                said.pattern,
+                said.output,
+                within=said.within,
+                within_events=said.within_events,
+                contiguity="strict",
+                after_match=said.after_match,
+                rows=said.rows,
+                max_runs=max_runs,
+                name=name,
+            )
+
     @property
     def _match_keys(self) -> tuple[str, ...]:
         return ()
