@@ -20,10 +20,12 @@ from penstock.query.aggregates import (
     sum_,
     variance,
 )
+from penstock.query.bound import bound, previous
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.keyed import KeyedStream, WindowedStream
+from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.stream import Stream
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import session, sliding, tumbling
@@ -43,6 +45,7 @@ __all__ = [
     "Field",
     "Group",
     "KeyedStream",
+    "Pattern",
     "PenstockError",
     "ProcessFunction",
     "QueryError",
@@ -50,12 +53,15 @@ __all__ = [
     "Schema",
     "Stream",
     "WindowedStream",
+    "aperiodic",
     "avg",
+    "bound",
     "coalesce",
     "col",
     "count",
     "count_distinct",
     "errors",
+    "event",
     "first",
     "greatest",
     "hash_of",
@@ -65,6 +71,8 @@ __all__ = [
     "max_",
     "median",
     "min_",
+    "periodic",
+    "previous",
     "quantile",
     "session",
     "sliding",

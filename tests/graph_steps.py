@@ -28,8 +28,10 @@ from penstock.query.aggregates import (
     sum_,
     variance,
 )
+from penstock.query.bound import bound
 from penstock.query.expr import Expr, coalesce, col, least, lit, when
 from penstock.query.functions import Context, Group, ProcessFunction
+from penstock.query.patterns import event
 from penstock.query.stream import Stream
 from penstock.query.types import Schema
 from penstock.query.windows import Window, session, sliding, tumbling
@@ -79,6 +81,53 @@ def windows(draw: Draw, *, sessions: bool = True) -> Window:
 def _by(draw: Draw, stream: Stream, *choices: tuple[str, ...]) -> tuple[Stream, Expr]:
     keys = _pick(draw, *choices)
     return stream.key_by(*keys) if keys else stream, col("k") if "k" in keys else lit(1, "int32")
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+
+def _modes(draw: Draw) -> dict[str, Any]:
+    contiguity = _pick(draw, "strict", "next", "next", "any")
+    return {
+        "within": f"{_pick(draw, 5, 15, 40)}us",
+        "contiguity": contiguity,
+        "after_match": _pick(draw, "no_skip", "to_next", "past_last"),
+        "consumption": _pick(draw, "unrestricted", "consumed"),
+        "max_runs": 100_000,
+    }
+
+
+def match_cars(draw: Draw, cars: Stream) -> Made:
+    """A repetition, a condition on earlier events, a negation between or at the end; by key or over all."""
+    c = draw(st.integers(-1, 2))
+    keyed, k = _by(draw, cars, ("k",), ("g", "f"), ())
+    low = event("low", col("y") < float(c))
+    rise = event("rise", (col("y") >= low["y"]) & (bound("rise").count() < 3))
+    stop = ~event("stop", col("n").is_null() & (col("k") == c))
+    pattern = _pick(draw, low >> rise.one_or_more() >> stop, low >> stop >> rise.times(1, 2))
+    output = {
+        "low": low["y"],
+        "rises": rise.count(),
+        "total": rise.sum("y"),
+        "mean": rise.avg("x"),
+        "name": rise["g"],
+    }
+    result = keyed.match(pattern, output, **_modes(draw))
+    return Made(result, (k, col("total"), col("rises")))
+
+
+def match_rows_of_cars(draw: Draw, cars: Stream) -> Made:
+    c = draw(st.integers(-1, 2))
+    low, high = event("low", col("y") < float(c)), event("high", col("y") >= float(c))
+    result = cars.key_by("k").match((low & high) >> ~event("odd", col("f")), rows="all", **_modes(draw))
+    return Made(result, (col("k"), col("y"), col("id")))
+
+
+def match_slim(draw: Draw, slim: Stream) -> Made:
+    some, more = event("some", col("v") > 0.0), event("more", col("n") != bound("some")["n"])
+    modes = _modes(draw)
+    result = slim.key_by("k").match(some >> more.optional() >> event("last", col("v") < 1.0), **modes)
+    return Made(result.select("k", v=col("some_v") + col("last_v"), n=col("last_n")))
 
 
 # -- cars to cars ----------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from penstock.query.graph import (
     GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSpec,
     NamedExprs,
     NestedAggregateSpec,
     Node,
@@ -46,6 +47,7 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.types import DataType, Field, Schema
+from tests.cep.oracle import Key, simulate
 from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate
@@ -406,6 +408,21 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
     return made
 
 
+def _match(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+    spec = _spec(node, MatchSpec)
+    made = []
+    for group in _groups(streams[0], spec.keys):
+        events = _ordered(group)
+        key = Key(spec, schemas[0], [event.row for event in events], [event.place for event in events])
+        for report in simulate(key):
+            time, order, sub = report.place
+            for index, (bound, row) in enumerate(key.output(report)):
+                values = {name: events[bound[-1][1]].row[name] for name in spec.keys}
+                values |= {"match_start": report.start, "match_end": report.end, "event": bound[-1][0]} | row
+                made.append(Event(time, order, wrapped(sub + 2 * index), False, _row(values, node.schema)))
+    return made
+
+
 _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]]] = {
     WindowAggregateSpec: _window_aggregate,
     NestedAggregateSpec: _nested_aggregate,
@@ -416,6 +433,7 @@ _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]
     GroupJoinSpec: _group_join,
     DeduplicateSpec: _deduplicate,
     ProcessSpec: _process,
+    MatchSpec: _match,
 }
 
 

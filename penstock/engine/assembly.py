@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from penstock.cep.catalogue import operator_for
 from penstock.engine.parallel import Parallel, in_parallel, is_splittable
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
@@ -18,7 +19,6 @@ from penstock.memory.layout import Layout
 from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
-from penstock.operators.catalogue import operator_for
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from penstock.cep.catalogue import operator_for
 from penstock.engine.migration import Exchange
 from penstock.engine.settings import Settings
 from penstock.engine.splitter import Splitter
@@ -14,7 +15,6 @@ from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.operators.base import Build, Operator
-from penstock.operators.catalogue import operator_for
 from penstock.operators.routed import is_routed, routing_keys
 from penstock.query.graph import Node
 

@@ -32,6 +32,7 @@ Kernel = Callable[..., Any]
 on_compile: Callable[[str], None] | None = None
 
 _kernels: dict[tuple[str, str, str], Kernel] = {}
+_callbacks: dict[tuple[str, str, str], Any] = {}
 _dispatchers: list[Any] = []  # keeps the machine code alive: an entry point does not
 _lock = Lock()  # Numba compiles one function at a time anyway
 
@@ -63,6 +64,27 @@ def compile_kernel(name: str, source: str, signature: Any) -> Kernel:
     return KernelTimer.wrap(kernel)
 
 
+def compile_callback(name: str, source: str, signature: Any) -> int:
+    """The address of the function ``name`` that ``source`` defines, for kernels that call it by address.
+
+    Its parameters and result are plain numbers. Kept like a kernel.
+    """
+    key = (name, source, f"callback {signature}")
+    with _lock:
+        callback = _callbacks.get(key)
+        if callback is None:
+            module, path = _module(name, source, key[2])
+            if on_compile is not None and not path.parent.joinpath("__pycache__").exists():
+                on_compile(name)
+            callback = numba.cfunc(signature, cache=True, error_model="numpy")(getattr(module, name))
+            if callback.cache_hits:
+                counts.loaded += 1
+            else:
+                counts.compiled += 1
+            _callbacks[key] = callback
+    return int(callback.address or 0)
+
+
 @cache
 def cache_folder() -> Path:
     """Where kernels are kept, for their owner only: one folder per processor, Python and Numba."""
@@ -77,18 +99,7 @@ def cache_folder() -> Path:
 
 
 def _build(name: str, source: str, signature: Any) -> Kernel:
-    digest = hashlib.sha256(f"{signature}\n{source}".encode())
-    for module in sorted(_compiled_modules(source)):
-        digest.update(Path(module).read_bytes())
-    path = cache_folder() / f"{name}_{digest.hexdigest()}.py"
-    if not path.exists():
-        _write(path, source)
-    spec = importlib.util.spec_from_file_location(f"penstock_kernel_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module_object = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module_object  # Numba looks the function's module up by name
-    spec.loader.exec_module(module_object)
+    module_object, path = _module(name, source, str(signature))
     compiler = numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
     dispatcher: Any = compiler(getattr(module_object, name))
     if on_compile is not None and not any(Path(dispatcher.stats.cache_path).glob(f"{path.stem}.*.nbi")):
@@ -103,6 +114,23 @@ def _build(name: str, source: str, signature: Any) -> Kernel:
     (compiled,) = dispatcher.overloads.values()
     entry_point: Kernel = compiled.entry_point
     return entry_point
+
+
+def _module(name: str, source: str, signature: str) -> tuple[Any, Path]:
+    """The module that ``source`` is, from its file in the cache."""
+    digest = hashlib.sha256(f"{signature}\n{source}".encode())
+    for module in sorted(_compiled_modules(source)):
+        digest.update(Path(module).read_bytes())
+    path = cache_folder() / f"{name}_{digest.hexdigest()}.py"
+    if not path.exists():
+        _write(path, source)
+    spec = importlib.util.spec_from_file_location(f"penstock_kernel_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module_object = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module_object  # Numba looks the function's module up by name
+    spec.loader.exec_module(module_object)
+    return module_object, path
 
 
 def _write(path: Path, source: str) -> None:

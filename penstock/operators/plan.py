@@ -17,6 +17,7 @@ from penstock.query.graph import (
     Input,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSpec,
     NestedAggregateSpec,
     Node,
     Port,
@@ -33,7 +34,7 @@ from penstock.query.types import Field, Schema
 
 _STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, UnionSpec, LookupSpec)
 #: Out of these, several events can come that differ in nothing but ``$sub``.
-_MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, CoGroupSpec, UnionSpec)
+_MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, MatchSpec, CoGroupSpec, UnionSpec)
 #: Their rows are told apart by ``$order`` alone.
 _HASHED_ORDER = (
     WindowAggregateSpec,
@@ -158,6 +159,11 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             return needed | (_ORDER if ORDER in demanded else frozenset())
         case CoGroupSpec() | ProcessSpec():
             return timed | _ORDER | set(schema.names)
+        case MatchSpec(keys, pattern):
+            asked = [one.condition for one in pattern.events() if one.condition is not None]
+            needed = timed | _ORDER | set(keys)
+            needed = needed.union(*(condition.columns() for condition in asked))
+            return needed.union(*(expr.columns() for name, expr in spec.columns if name in demanded))
         case GroupJoinSpec(on, _, pair, where, aggregates, columns):
             read = frozenset() if where is None else where.columns()
             read = read.union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))

@@ -8,6 +8,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchSpec,
     NestedAggregateSpec,
     ProcessSpec,
     Spec,
@@ -27,6 +28,7 @@ ROUTED = (
     GroupJoinSpec,
     DeduplicateSpec,
     ProcessSpec,
+    MatchSpec,
 )
 
 
@@ -49,7 +51,7 @@ def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
     match spec:
         case WindowAggregateSpec(keys) | NestedAggregateSpec(keys) | WindowTopSpec(keys):
             return keys
-        case DeduplicateSpec(keys) | ProcessSpec(keys):
+        case DeduplicateSpec(keys) | ProcessSpec(keys) | MatchSpec(keys):
             return keys
         case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on) | GroupJoinSpec(on):
             return tuple(pair[index] for pair in on)

@@ -11,6 +11,8 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.expr import Expr
+from penstock.query.pattern_modes import AfterMatch, Contiguity
+from penstock.query.patterns import Pattern
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding, Window
 
@@ -209,6 +211,26 @@ class ProcessSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class MatchSpec:
+    """Reports the matches of a pattern per key; events come in (event time, source, offset) order.
+
+    ``columns`` are computed from the events that a match has bound; with ``all_rows`` there is a row per
+    bound event, as of that event. See ``docs/design/2026-11-16-patterns.md``.
+    """
+
+    keys: tuple[str, ...]
+    pattern: Pattern
+    within_us: int | None
+    within_events: int | None
+    contiguity: Contiguity
+    after: AfterMatch
+    consumed: bool  # events of a reported match are in no other
+    columns: NamedExprs
+    all_rows: bool
+    max_runs: int  # per key
+
+
+@dataclass(frozen=True, eq=False)
 class SinkSpec:
     sink: Sink
 
@@ -231,6 +253,7 @@ Spec = (
     | GroupJoinSpec
     | DeduplicateSpec
     | ProcessSpec
+    | MatchSpec
     | SinkSpec
 )
 
@@ -253,6 +276,7 @@ KINDS: dict[type, str] = {
     GroupJoinSpec: "group_join",
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
+    MatchSpec: "match",
     SinkSpec: "sink",
 }
 

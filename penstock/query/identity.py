@@ -22,6 +22,7 @@ from penstock.query.graph import (
     GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSpec,
     NestedAggregateSpec,
     ProcessSpec,
     SelectSpec,
@@ -55,6 +56,7 @@ _KINDS: dict[type, str] = {
     GroupJoinSpec: "group_join",
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
+    MatchSpec: "match",
     SinkSpec: "sink",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from penstock.query.bound import Bound
 from penstock.query.errors import QueryError
 from penstock.query.expr import (
     Arithmetic,
@@ -102,6 +103,12 @@ def infer(expr: Expr, schema: Schema) -> Typed:
             types += [infer(default, schema)] if default is not None else []
             nullable = default is None or any(t.nullable for t in types)
             return replace(common_type(expr, types), nullable=nullable)
+        case Bound():
+            raise QueryError(
+                "events of a pattern can be read in its conditions and output only",
+                detail=f"got {expr!r}",
+                hint="write match(pattern, output={...}); on its result use col(...)",
+            )
     raise TypeError(f"not an expression: {expr!r}")
 
 

@@ -67,6 +67,10 @@ class KeyedStream(Stream):
             spec = ProcessSpec(self._keys, function, fields)
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
+    @property
+    def _match_keys(self) -> tuple[str, ...]:
+        return self._keys
+
     def _dedup_keys(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         return self._keys + tuple(name for name in columns if name not in self._keys)
 

@@ -11,6 +11,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchSpec,
     NestedAggregateSpec,
     Port,
     ProcessSpec,
@@ -32,6 +33,7 @@ TIMED_SPECS = (
     GroupJoinSpec,
     DeduplicateSpec,
     ProcessSpec,
+    MatchSpec,
 )
 
 LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"
@@ -136,5 +138,5 @@ def check_timed(feed: Feed) -> None:
     """Refuses an operator that depends on time where there is no time to depend on."""
     if feed.untimed:
         raise QueryError(
-            "this stream cannot be windowed, joined, deduplicated or processed", detail=feed.untimed
+            "this stream cannot be windowed, joined, deduplicated, matched or processed", detail=feed.untimed
         )

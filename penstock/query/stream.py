@@ -37,6 +37,7 @@ from penstock.query.joins import (
     window_joined,
 )
 from penstock.query.lookup import looked_up
+from penstock.query.patterns import Pattern
 from penstock.query.projection import (
     check_function,
     chosen,
@@ -368,6 +369,91 @@ class Stream:
             return self._handed_on(
                 self._step(writing, name, spec, self.schema, self.time_column), _same(self.schema)
             )
+
+    # -- patterns ---------------------------------------------------------------------------------------
+
+    def match(
+        self,
+        pattern: Pattern,
+        output: Columns | None = None,
+        *,
+        within: Duration | None = None,
+        within_events: int | None = None,
+        contiguity: str | None = None,
+        after_match: str = "no_skip",
+        consumption: str = "unrestricted",
+        rows: str = "one",
+        max_runs: int | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """One event per match of a pattern, by key if there are keys: keys, match_start, match_end, output.
+
+        ``contiguity``: ``"next"`` passes over events that do not fit, ``"strict"`` none, ``"any"`` any.
+        ``after_match``: ``"no_skip"``, ``"to_next"`` (one match per first event) or ``"past_last"`` (matches
+        do not overlap). ``consumption="consumed"``: no event is in two matches. ``rows="all"``: one event per
+        event of the match. ``max_runs`` bounds the open runs of a key.
+
+        >>> slow, fast = event("slow", col("speed") < 10), event("fast", col("speed") > 40)
+        >>> jumps = cars.key_by("id").match(slow >> fast, {"lane": fast["lane"]}, within="10s")
+        >>> jumps.schema
+        Schema(id: int64, match_start: timestamp, match_end: timestamp, lane: int32)
+        """
+        from penstock.query.matching import matched
+
+        with Writing("match", name) as writing:
+            check_timed(self._feed)
+            spec, schema = matched(
+                self.schema,
+                self._match_keys,
+                pattern,
+                output,
+                within,
+                within_events,
+                contiguity,
+                after_match,
+                consumption,
+                rows,
+                max_runs,
+            )
+            return Stream(Feed(self._step(writing, name, spec, schema, None)))
+
+    def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
+        """The matches of a pattern written as SQL's ``MATCH_RECOGNIZE``; the guide says what is read.
+
+        >>> stops = cars.match_recognize('''MATCH_RECOGNIZE (
+        ...     PARTITION BY id ORDER BY ts
+        ...     MEASURES FIRST(SLOWER.speed) AS speed, COUNT(SLOWER.*) AS reports
+        ...     PATTERN (START_ SLOWER+ STOP) WITHIN INTERVAL '1' MINUTE
+        ...     DEFINE SLOWER AS speed < PREV(speed), STOP AS speed = 0)''')
+        >>> stops.schema.names
+        ('id', 'match_start', 'match_end', 'speed', 'reports')
+        """
+        from penstock.query.sql_patterns import parse_match_recognize
+
+        with Writing("match_recognize", name):
+            said = parse_match_recognize(text, self.schema, self.time_column)
+            if self._match_keys and self._match_keys != said.keys:
+                raise QueryError(
+                    "the stream has other keys than PARTITION BY",
+                    detail=f"got {', '.join(self._match_keys)} and {', '.join(said.keys) or 'none'}",
+                    hint="leave key_by out",
+                )
+            keyed = self.key_by(*said.keys) if said.keys else self
+            return keyed.match(
+                said.pattern,
+                said.output,
+                within=said.within,
+                within_events=said.within_events,
+                contiguity="strict",
+                after_match=said.after_match,
+                rows=said.rows,
+                max_runs=max_runs,
+                name=name,
+            )
+
+    @property
+    def _match_keys(self) -> tuple[str, ...]:
+        return ()
 
     # -- side outputs -----------------------------------------------------------------------------------
 

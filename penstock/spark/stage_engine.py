@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.cep.catalogue import operator_for
 from penstock.engine.inline import BatchSource, Inlet, InlineEngine
 from penstock.engine.settings import Settings
 from penstock.engine.vertex import Vertex
@@ -17,7 +18,6 @@ from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
-from penstock.operators.catalogue import operator_for
 from penstock.query.graph import Input, Node, Port, SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
 from penstock.scheduling.catalogue import policy_named

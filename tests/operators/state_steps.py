@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from penstock.cep.match import Match
 from penstock.memory.layout import ORDER, SUB, TIME
 from penstock.operators.cogroup import CoGroup
 from penstock.operators.deduplicate import Deduplicate
@@ -18,6 +19,7 @@ from penstock.operators.window_aggregate import WindowAggregate
 from penstock.operators.window_join import WindowJoin
 from penstock.operators.window_top import WindowTop
 from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
+from penstock.query.bound import bound
 from penstock.query.expr import col
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
@@ -31,6 +33,8 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
+from penstock.query.matching import matched
+from penstock.query.patterns import Pattern, event, periodic
 from penstock.query.types import Schema
 from penstock.query.windows import Session, Sliding
 from tests.harness import Harness, Row, layout
@@ -140,6 +144,20 @@ def processing(keys: Sequence[str]) -> Step:
     return lambda **options: Harness(Process, spec, [INPUT], output, **options)
 
 
+def matching(pattern: Pattern, keys: Sequence[str], **options: Any) -> Step:
+    given = {
+        "within": "15us", "within_events": None, "contiguity": None, "after_match": "no_skip",
+        "consumption": "unrestricted", "rows": "one", "max_runs": 10_000,
+    } | options  # fmt: skip
+    spec, schema = matched(Schema.of(TYPES), tuple(keys), pattern, None, **given)
+    output = layout(schema, TIME, [TIME, ORDER, SUB])
+    return lambda **more: Harness(Match, spec, [INPUT], output, **more)
+
+
+_SLOW = event("slow", col("speed") < 2.0)
+_FAST = event("fast", (col("speed") >= _SLOW["speed"]) & (bound("fast").count() < 2))
+_SEEN = event("seen", col("seen"))
+
 #: name → (how to make one, its key columns, inputs)
 STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "tumbling": (aggregating(Sliding(10, 10), ["town"]), ("town",), 1),
@@ -162,6 +180,15 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "sliding group join": (group_joining(Sliding(15, 5)), ("town",), 2),
     "deduplicate": (deduplicating(None), ("town", "speed"), 1),
     "deduplicate within": (deduplicating(25), ("town", "speed"), 1),
+    "match": (matching(_SLOW >> _FAST.one_or_more() >> ~_SEEN, ["town"]), ("town",), 1),
+    "match any": (matching(_SLOW >> _FAST.one_or_more(), ["lane"], contiguity="any"), ("lane",), 1),
+    "match past last": (matching(_SLOW >> _FAST, [], after_match="past_last", rows="all"), (), 1),
+    "match consumed": (
+        matching((_SLOW & _SEEN).times(1, 2), ["town"], consumption="consumed", within_events=4),
+        ("town",),
+        1,
+    ),
+    "match periodically": (matching(periodic(_SLOW, every="4us", until=_SEEN), ["town"]), ("town",), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),
     "process without key": (processing([]), (), 1),
 }

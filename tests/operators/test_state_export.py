@@ -202,10 +202,10 @@ def test_state_of_another_shape_is_refused() -> None:
         other.operator.import_state(harness.operator.export_state())
 
 
-@pytest.mark.parametrize("name", ["tumbling", "session", "top", "deduplicate", "process"])
+@pytest.mark.parametrize("name", ["tumbling", "session", "top", "deduplicate", "match", "process"])
 def test_a_key_that_is_given_twice_is_refused(name: str) -> None:
     harness = STEPS[name][0]()
-    harness.feed([{"ts": 1, "town": "a"}])
+    harness.feed([{"ts": 1, "town": "a", "speed": 0.5}])
     harness.watermark(5)
     tables = harness.operator.export_state()
     fresh = STEPS[name][0]()

@@ -1,0 +1,79 @@
+"""Compiled conditions by address: so that one compiled machine can call the conditions of any pattern.
+
+A condition's function is int64(event, row, node, context): ``context`` is the address of an array of
+addresses, first that of the bindings, then those of the columns, the constants and the tables.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.extending import intrinsic
+
+#: The signature of a condition's function.
+CONDITION = types.int64(types.int64, types.int64, types.int64, types.int64)
+
+_compiled: Any = intrinsic  # what it decorates is called with one argument less than it has
+
+_ENOUGH = 1 << 40  # a length that no index reaches: kernels check no bounds
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def call_condition(typing: Any, function: Any, event: Any, row: Any, node: Any, context: Any) -> Any:
+    """Calls the function at an address."""
+    signature = types.int64(types.int64, types.int64, types.int64, types.int64, types.int64)
+
+    def generate(compiler: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * 4)
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return signature, generate
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def _pointer(typing: Any, address: Any) -> Any:
+    def generate(compiler: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+@njit(error_model="numpy")
+def at_int64(address: Any) -> Any:
+    """The array of int64 at an address; its length is not known."""
+    return carray(_pointer(address), (_ENOUGH,), np.int64)
+
+
+@njit(error_model="numpy")
+def at_int32(address: Any) -> Any:
+    return carray(_pointer(address), (_ENOUGH,), np.int32)
+
+
+@njit(error_model="numpy")
+def at_float64(address: Any) -> Any:
+    return carray(_pointer(address), (_ENOUGH,), np.float64)
+
+
+@njit(error_model="numpy")
+def at_float32(address: Any) -> Any:
+    return carray(_pointer(address), (_ENOUGH,), np.float32)
+
+
+@njit(error_model="numpy")
+def at_bool(address: Any) -> Any:
+    return carray(_pointer(address), (_ENOUGH,), np.bool_)
+
+
+@njit(error_model="numpy")
+def at_uint8(address: Any) -> Any:
+    return carray(_pointer(address), (_ENOUGH,), np.uint8)
+
+
+@njit(error_model="numpy")
+def matrix_at(address: Any) -> Any:
+    """The bindings at an address."""
+    return carray(_pointer(address), (_ENOUGH, 4), np.int64)

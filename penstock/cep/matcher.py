@@ -1,0 +1,302 @@
+"""The matcher: runs and kept events of one pattern over all keys, and what is made of a stretch of events."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from penstock.cep import machine as m
+from penstock.cep.conditions import INTS, MACHINE, MATRIX, Conditions
+from penstock.cep.measures import Measures
+from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.memory.edges import END_OF_TIME
+from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
+from penstock.memory.strings import StringPool
+from penstock.operators.system_columns import system_column
+from penstock.query.automaton import Automaton, automaton
+from penstock.query.graph import MatchSpec
+from penstock.query.matching import PatternWarning
+from penstock.query.pattern_modes import AfterMatch, Contiguity
+from penstock.query.patterns import Periodic
+from penstock.state.keys import KeyWords
+from penstock.state.table import TABLE_TYPE, KeyTable
+
+Ints = NDArray[np.int64]
+
+_MODES = {Contiguity.STRICT: m.STRICT, Contiguity.NEXT: m.NEXT_MATCH, Contiguity.ANY: m.ANY_MATCH}
+_SKIPS = {AfterMatch.NO_SKIP: m.NO_SKIP, AfterMatch.TO_NEXT: m.TO_NEXT, AfterMatch.PAST_LAST: m.PAST_LAST}
+
+
+class Matcher:
+    """Takes events of a layout in their order and gives rows of another, those of a step named ``step``."""
+
+    def __init__(
+        self, spec: MatchSpec, layout: Layout, target: Layout, strings: StringPool, step: str
+    ) -> None:
+        self._spec, self._layout, self._step = spec, layout, step
+        self._automaton = automaton(spec.pattern, cut=spec.contiguity is not Contiguity.ANY)
+        self.conditions = Conditions(self._automaton.events, layout, strings)
+        self._measures = Measures(spec, self._automaton.events, layout, target, strings)
+        self._advance = _advance_kernel()
+        self._expire = _expire_kernel()
+        self._compact = _compact_kernel()
+        self._places, self._follow = _arrays(self._automaton)
+        self._modes = self._mode_array()
+        self.words = KeyWords.of(layout, spec.keys)
+        self._warned = False
+        self._target = target
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all runs and events."""
+        self.table = KeyTable(self.words.width)
+        self.runs: Ints = np.zeros((64, 8), np.int64)
+        self.nodes: Ints = np.zeros((256, 4), np.int64)
+        self.keys: Ints = np.zeros((self.table.capacity, 3), np.int64)
+        self.counts: Ints = np.zeros(m.COUNTS, np.int64)
+        self.counts[m.FREE] = -1
+        self._matches: Ints = np.zeros((256, 6), np.int64)
+        self.rows: Ints = np.zeros((0, 4), np.int64)
+        self.columns: Columns = self._layout.allocate(0)  # kept events, one per row of ``rows``
+        self._made: list[Columns] = []
+        self._context: Any = None  # keeps alive what conditions on earlier events read by address
+
+    def take(self, columns: Columns, count: int, watermark_us: int) -> tuple[Columns, int]:
+        """Events in order, none of them at or behind the watermark; the rows that are decided by then."""
+        if count:
+            self._take_events(columns, count)
+        before = watermark_us if watermark_us < END_OF_TIME else int(m.NEVER)
+        entry = 0
+        while (entry := self._expire(self._machine, self.table.live, entry, before)) >= 0:
+            self._make_room()
+        self._drain()
+        self._forget()
+        made, self._made = self._made, []
+        if not made:
+            return self._target.allocate(0), 0
+        merged = tuple(np.concatenate(arrays) for arrays in zip(*made, strict=True))
+        return self._ordered(merged), len(merged[0])
+
+    @property
+    def open_runs(self) -> int:
+        return int(self.counts[m.LIVE])
+
+    @property
+    def dropped_runs(self) -> int:
+        """Runs that were not opened because their key had as many as it may have."""
+        return int(self.counts[m.DROPPED])
+
+    @property
+    def nbytes(self) -> int:
+        """What runs, bindings and kept events take."""
+        matrices = (self.runs, self.nodes, self.keys, self._matches, self.rows, *self.columns)
+        return sum(array.nbytes for array in matrices) + self.table.nbytes
+
+    def place(self, nodes: Ints, owners: Ints, runs: list[Ints], ends: Ints) -> None:
+        """Puts in bindings and runs that were saved: runs by key and in order, with their last bindings.
+
+        ``runs`` has their numbers, positions, negated events seen, starts, times, deadlines, and how many
+        events their keys have seen.
+        """
+        first_node, first_run = int(self.counts[m.NODES]), int(self.counts[m.RUNS])
+        count = len(owners)
+        self.nodes = _lengthened(self.nodes, _room(first_node + len(nodes), len(self.nodes)))
+        self.nodes[first_node : first_node + len(nodes)] = nodes
+        self.counts[m.NODES] += len(nodes)
+        self.runs = _lengthened(self.runs, _room(first_run + count, len(self.runs)))
+        placed = self.runs[first_run : first_run + count]
+        _, positions, seen, starts, times, due, events = runs
+        placed[:, m.POS], placed[:, m.SEEN], placed[:, m.NODE] = positions, seen, ends
+        placed[:, m.SEQ], placed[:, m.TIME], placed[:, m.DUE] = starts, times, due
+        roots = ends.copy()
+        while (parents := self.nodes[roots, m.N_PARENT]).max(initial=-1) >= 0:
+            roots = np.where(parents >= 0, parents, roots)
+        placed[:, m.ROW] = self.nodes[roots, m.N_ROW]
+        is_last = np.append(owners[1:] != owners[:-1], True)
+        placed[:, m.NEXT] = np.where(is_last, -1, first_run + np.arange(1, count + 1))
+        heads = np.flatnonzero(np.append(True, is_last[:-1]))
+        entries = owners[heads]
+        self.keys[entries, m.HEAD] = first_run + heads
+        self.keys[entries, m.SIZE] = np.diff(np.append(heads, count))
+        self.keys[entries, m.EVENTS] = events[heads]
+        self.counts[m.RUNS] += count
+        self.counts[m.LIVE] += count
+
+    def reserve(self) -> None:
+        """Makes ``keys`` as long as the table of keys."""
+        self.keys = _lengthened(self.keys, self.table.capacity)
+
+    # -- how it goes on ------------------------------------------------------------------------------------
+
+    @property
+    def _machine(self) -> Any:
+        return (
+            self._places,
+            self._follow,
+            self._modes,
+            self.runs,
+            self.nodes,
+            self.keys,
+            self.counts,
+            self._matches,
+            self.rows,
+        )
+
+    def _take_events(self, columns: Columns, count: int) -> None:
+        base = len(self.rows)
+        words = self.words.encode(self._layout, columns, 0, count)
+        columns = tuple(np.ascontiguousarray(column[:count]) for column in columns)
+        masks = self.conditions.masks(columns, count)
+        self.columns = (
+            tuple(np.concatenate(both) for both in zip(self.columns, columns, strict=True))
+            if base
+            else columns
+        )
+        added = np.zeros((count, 4), np.int64)
+        for place, name in ((m.R_TIME, TIME), (m.R_ORDER, ORDER), (m.R_SUB, SUB)):
+            added[:, place] = system_column(self._layout, name, columns, 0, count)
+        self.rows = np.concatenate((self.rows, added)) if base else added
+        done = 0
+        while True:
+            if self.conditions.bound:
+                self._context = self.conditions.context(self.nodes, self.columns)
+                self._modes[m.CONTEXT] = self._context[0].ctypes.data
+            done = self._advance(self._machine, self.table.arrays, words, masks, base, done)
+            if done == count:
+                return
+            self._make_room()
+
+    def _make_room(self) -> None:
+        self._drain()
+        self._compact(self._machine)
+        if len(self.table) == self.table.capacity:
+            self.table.grow()
+            self.reserve()
+        size = int(self.keys[: self.table.size, m.SIZE].max(initial=0))
+        needed = (size + 2) * (int(self._modes[m.FAN_OUT]) + 2) + 4
+        period = int(self._modes[m.PERIOD])
+        ticks = size * (int(self._modes[m.WITHIN]) // period + 1) if period else 0
+        self.runs = _lengthened(self.runs, _room(self.counts[m.LIVE] + needed, len(self.runs)))
+        self.nodes = _lengthened(self.nodes, _room(self.counts[m.NODES] + needed, len(self.nodes)))
+        self._matches = _lengthened(self._matches, _room(needed + ticks, len(self._matches)))
+
+    def _drain(self) -> None:
+        """Turns the matches found so far into rows: their bindings are still there."""
+        count = int(self.counts[m.MATCHES])
+        if count:
+            self._made.append(self._measures.rows(self._matches[:count], self.nodes, self.columns))
+            self.counts[m.MATCHES] = 0
+        if self.counts[m.DROPPED] and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"step '{self._step}' left out runs: a key has more than max_runs={self._spec.max_runs}; "
+                "shorten within, narrow the conditions, or raise max_runs",
+                PatternWarning,
+                stacklevel=2,
+            )
+
+    def _forget(self) -> None:
+        """Gives up the keys without runs, the bindings without runs and the events without bindings."""
+        idle = self.table.entries
+        idle = idle[self.keys[idle, m.HEAD] < 0]
+        if len(idle):
+            self.table.remove(idle)
+        self._compact(self._machine)
+        bound = self.nodes[: self.counts[m.NODES]]
+        used = np.zeros(len(self.rows), np.bool_)
+        used[bound[:, m.N_ROW]] = True
+        if used.all():
+            return
+        places = np.cumsum(used) - 1
+        bound[:, m.N_ROW] = places[bound[:, m.N_ROW]]
+        live = self.runs[: self.counts[m.RUNS]]
+        open_rows = live[:, m.POS] != m.UNUSED
+        live[open_rows, m.ROW] = places[live[open_rows, m.ROW]]
+        self.rows = self.rows[used]
+        self.columns = tuple(column[used] for column in self.columns)
+
+    def _ordered(self, columns: Columns) -> Columns:
+        target = self._target
+        keys = [columns[target.data(name)] for name in (SUB, ORDER, TIME) if name in target]
+        order = np.lexsort(keys)
+        return tuple(column[order] for column in columns)
+
+    def _mode_array(self) -> Ints:
+        spec, pattern = self._spec, self._spec.pattern
+        modes = np.zeros(m.MODES, np.int64)
+        modes[m.MODE] = _MODES[spec.contiguity]
+        modes[m.SKIP] = _SKIPS[spec.after]
+        # Matches that do not overlap share no events anyway.
+        consumed = spec.consumed and spec.after is not AfterMatch.PAST_LAST
+        modes[m.CONSUMED] = consumed
+        modes[m.WITHIN] = -1 if spec.within_us is None else spec.within_us
+        modes[m.WITHIN_EVENTS] = spec.within_events or 0
+        modes[m.PERIOD] = pattern.every_us if isinstance(pattern, Periodic) else 0
+        modes[m.MAX_RUNS] = spec.max_runs
+        modes[m.ALL_ROWS] = spec.all_rows
+        # Two runs at one point have the same future only if no condition looks back and no event goes away.
+        modes[m.PRUNE] = spec.contiguity is not Contiguity.ANY and not consumed and not self.conditions.bound
+        modes[m.BOUND], modes[m.FUNCTION] = self.conditions.mask, self.conditions.function
+        modes[m.FAN_OUT] = max(map(len, self._automaton.follows))
+        return modes
+
+
+def _arrays(found: Automaton) -> tuple[Ints, Ints]:
+    """The automaton as the machine reads it."""
+    starts = np.cumsum([0, *map(len, found.follows)])
+    places = np.zeros((len(found.binds), 6), np.int64)
+    places[:, m.BINDS] = found.binds
+    places[:, m.FIRST], places[:, m.STOP] = starts[:-1], starts[1:]
+    places[:, m.ACCEPTS], places[:, m.WAIT] = found.accepts, found.waits
+    for position, follow in enumerate(found.follows):
+        for one in follow:
+            places[position, m.WATCH] |= one.guard
+    flat = [(one.target, one.guard) for follow in found.follows for one in follow]
+    return places, np.array(flat or [(0, 0)], np.int64)
+
+
+def _room(needed: int, length: int) -> int:
+    while length < needed:
+        length *= 2
+    return length
+
+
+def _lengthened(matrix: Ints, length: int) -> Ints:
+    if len(matrix) >= length:
+        return matrix
+    longer = np.zeros((length, matrix.shape[1]), np.int64)
+    longer[: len(matrix)] = matrix
+    return longer
+
+
+def _advance_kernel() -> Kernel:
+    """The machine: compiled once, whatever the pattern."""
+    names = "machine, table, words, masks, base, start"
+    source = (
+        "from penstock.cep.machine import advance\n\n\n"
+        f"def match_events({names}):\n    return advance({names})\n"
+    )
+    number = types.int64
+    signature = number(MACHINE, TABLE_TYPE, MATRIX, INTS, number, number)
+    return compile_kernel("match_events", source, signature)
+
+
+def _expire_kernel() -> Kernel:
+    live = types.Array(types.boolean, 1, "C")
+    source = (
+        "from penstock.cep.machine import expire_all\n\n\n"
+        "def match_deadlines(machine, live, start, before_us):\n"
+        "    return expire_all(machine, live, start, before_us)\n"
+    )
+    return compile_kernel("match_deadlines", source, types.int64(MACHINE, live, types.int64, types.int64))
+
+
+def _compact_kernel() -> Kernel:
+    source = (
+        "from penstock.cep.machine import compact\n\n\ndef match_memory(machine):\n    compact(machine)\n"
+    )
+    return compile_kernel("match_memory", source, types.void(MACHINE))

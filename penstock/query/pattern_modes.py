@@ -1,0 +1,36 @@
+"""How a pattern is matched: which events may be passed over, and where the search goes on after a match."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, TypeVar
+
+from penstock.query.errors import QueryError
+
+
+class Contiguity(Enum):
+    """Which events may lie between those of a match."""
+
+    STRICT = "strict"  # none
+    NEXT = "next"  # those that could not continue it: skip till next match
+    ANY = "any"  # any: skip till any match
+
+
+class AfterMatch(Enum):
+    """Where the next match may start."""
+
+    NO_SKIP = "no_skip"  # anywhere
+    TO_NEXT = "to_next"  # behind the first event of this one
+    PAST_LAST = "past_last"  # behind the last event of this one
+
+
+Mode = TypeVar("Mode", bound=Enum)
+
+
+def chosen_mode(kind: type[Mode], value: Any, what: str) -> Mode:
+    """The mode of that name, or why there is none."""
+    try:
+        return kind(value.value if isinstance(value, kind) else value)
+    except ValueError:
+        names = ", ".join(f"'{mode.value}'" for mode in kind)
+        raise QueryError(f"unknown {what}", detail=f"got {value!r}", hint=f"choose one of {names}") from None

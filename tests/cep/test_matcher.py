@@ -1,0 +1,107 @@
+"""The matcher gives what the oracle gives, in every mode, wherever the watermark cuts."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from penstock.cep.matcher import Matcher
+from penstock.memory.edges import END_OF_TIME
+from penstock.memory.layout import ORDER, SUB, TIME, Layout
+from penstock.memory.strings import StringPool
+from penstock.query.graph import MatchSpec
+from penstock.query.types import Schema
+from tests.cep.oracle import Key, simulate
+from tests.cep.strategies import SCHEMA, specs, streams
+from tests.harness import columns_of, layout, rows_of
+
+INPUT = layout(SCHEMA, "ts", [ORDER, SUB])
+
+
+def expected(spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all keys by the oracle, in their order."""
+    made = []
+    for value in sorted({row["k"] for row in rows}) if spec.keys else [None]:
+        chosen = [(n, row) for n, row in enumerate(rows) if value is None or row["k"] == value]
+        key = Key(spec, SCHEMA, [row for _, row in chosen], [(row["ts"], n, 0) for n, row in chosen])
+        for report in simulate(key):
+            time, order, sub = report.place
+            for index, (bound, output) in enumerate(key.output(report)):
+                row = {name: key.rows[bound[-1][1]][name] for name in spec.keys}
+                row |= {"match_start": report.start, "match_end": report.end}
+                row |= {"event": bound[-1][0]} if spec.all_rows else {}
+                made.append({**row, **output, TIME: time, ORDER: order, SUB: sub + 2 * index})
+    return sorted(made, key=lambda row: (row[TIME], row[ORDER], row[SUB]))
+
+
+def output_of(schema: Schema) -> Layout:
+    return layout(schema, TIME, [TIME, ORDER, SUB])
+
+
+def run(
+    spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]], seed: int
+) -> tuple[list[dict[str, Any]], Matcher]:
+    """The matcher's rows, with watermarks at random places between the events."""
+    chance, strings, output = random.Random(seed), StringPool(), output_of(schema)
+    matcher = Matcher(spec, INPUT, output, strings, "step")
+    numbered = [{**row, ORDER: number, SUB: 0} for number, row in enumerate(rows)]
+    made: list[dict[str, Any]] = []
+    while True:
+        watermark = END_OF_TIME
+        if numbered and chance.random() < 0.7:
+            watermark = numbered[0]["ts"] + chance.randint(0, 6)
+        ready = [row for row in numbered if row["ts"] < watermark]
+        numbered = numbered[len(ready) :]
+        columns, count = matcher.take(columns_of(ready, INPUT, strings), len(ready), watermark)
+        made += rows_of(columns, output, strings, 0, count)
+        if watermark == END_OF_TIME:
+            return made, matcher
+
+
+def check(one: Any, rows: list[dict[str, Any]], seed: int) -> int:
+    assume(one is not None)
+    spec, schema = one
+    made, matcher = run(spec, schema, rows, seed)
+    assert made == expected(spec, schema, rows), spec.pattern
+    if spec.within_us is not None:
+        assert matcher.open_runs == 0
+        assert len(matcher.rows) == 0
+    return len(made)
+
+
+MODES = [
+    (contiguity, after, consumption)
+    for contiguity in ("strict", "next", "any")
+    for after in ("no_skip", "to_next", "past_last")
+    for consumption in ("unrestricted", "consumed")
+]
+
+
+@pytest.mark.parametrize(("contiguity", "after", "consumption"), MODES)
+def test_every_mode_matches_as_the_oracle_says(contiguity: str, after: str, consumption: str) -> None:
+    found: list[int] = []
+
+    @settings(max_examples=40)
+    @given(specs(("k",), False, (contiguity,), (after,), (consumption,)), streams(16), st.integers(0, 5))
+    def compare(one: Any, rows: Any, seed: int) -> None:
+        found.append(check(one, rows, seed))
+
+    compare()
+    assert sum(found) > 20, "too few matches to mean anything"
+
+
+@settings(max_examples=12)
+@given(specs(rows=("one", "all")), streams(14), st.integers(0, 99))
+def test_conditions_on_earlier_events_match_as_the_oracle_says(one: Any, rows: Any, seed: int) -> None:
+    check(one, rows, seed)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("thorough"), max_examples=250)
+@given(specs(("k",), rows=("one", "all")) | specs(rows=("one", "all")), streams(14), st.integers(0, 99))
+def test_random_patterns_match_as_the_oracle_says(one: Any, rows: Any, seed: int) -> None:
+    check(one, rows, seed)
