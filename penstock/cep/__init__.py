@@ -1,0 +1,1 @@
+"""Complex event processing: patterns, the splitter, detector instances and the merger."""
