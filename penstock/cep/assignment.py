@@ -12,10 +12,14 @@ from penstock.cep.selections import Ints
 
 
 class Assignment(Enum):
-    """How selections are dealt out to the registered instances."""
+    """How selections are dealt out to the registered instances.
+
+    Fewest open lets a new instance catch up with the others, but gives it selections of one age: where their
+    cost grows with age, all of them become expensive at the same time. Round robin mixes ages.
+    """
 
     ROUND_ROBIN = "round_robin"
-    FEWEST_OPEN = "fewest_open"  # to the instance with the fewest open selections; a new one catches up
+    FEWEST_OPEN = "fewest_open"  # counted at the batch's begin
 
 
 def assign(rule: Assignment, count: int, instances: Sequence[int], open_counts: Ints, turn: int) -> Ints:

@@ -44,7 +44,7 @@ class Found:
     """Matches of closed selections, in the words of the whole stream."""
 
     numbers: Ints  # of the selection, per match
-    stops: Ints  # of that selection
+    closers: Ints  # position of the event that closed that selection
     positions: NDArray[np.int64]  # of the events in the stream
 
 
@@ -55,6 +55,7 @@ class Assigned:
     numbers: Ints
     starts: Ints
     stops: Ints
+    closers: Ints
 
 
 class EventBuffer:
@@ -100,7 +101,7 @@ def work_on(detector: Detector, assigned: Assigned, buffer: EventBuffer) -> Foun
     events = buffer.between(first, int(assigned.stops.max()))
     columns = {**events.columns, "$time": events.times}
     matches = detector.detect(columns, assigned.starts - first, assigned.stops - first)
-    return Found(assigned.numbers[matches.of], assigned.stops[matches.of], matches.positions + first)
+    return Found(assigned.numbers[matches.of], assigned.closers[matches.of], matches.positions + first)
 
 
 def _part(batch: EventBatch, start: int, stop: int) -> EventBatch:

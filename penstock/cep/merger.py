@@ -18,7 +18,7 @@ class Ordered:
 
     sequence: Ints  # consecutive, from 0 on over the whole stream
     numbers: Ints
-    stops: Ints
+    closers: Ints
     positions: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -26,11 +26,11 @@ class Ordered:
 
 
 class Merger:
-    """Orders matches by (end of their selection, number of the selection, rank within it): the order in
-    which one instance that works on selections as they close would give them.
+    """Orders matches by (event that closed their selection, number of the selection, rank within it):
+    the order in which one instance that works on selections as they close would give them.
 
-    A match is held back until no instance can still find one before it: every instance says up to which end
-    of selections it is done.
+    A match is held back until no instance can still find one before it: every instance says up to which
+    closing event it is done.
     """
 
     def __init__(self) -> None:
@@ -47,17 +47,17 @@ class Merger:
             self._held.append(found)
 
     def release(self, done: int) -> Ordered:
-        """The matches of all selections that end at or before position ``done``, up to which every
-        instance is done."""
+        """The matches of all selections closed by an event before position ``done``; every instance has come
+        that far."""
         if not self._held:
             return Ordered(NOTHING, NOTHING, NOTHING, np.zeros((0, 0), np.int64))
         numbers = np.concatenate([found.numbers for found in self._held])
-        stops = np.concatenate([found.stops for found in self._held])
+        closers = np.concatenate([found.closers for found in self._held])
         positions = np.concatenate([found.positions for found in self._held])
-        order = np.lexsort((numbers, stops))  # stable: matches of one selection keep their order
-        ready = int(np.searchsorted(stops[order], done, side="right"))
+        order = np.lexsort((numbers, closers))  # stable: matches of one selection keep their order
+        ready = int(np.searchsorted(closers[order], done))
         kept, order = order[ready:], order[:ready]
-        self._held = [Found(numbers[kept], stops[kept], positions[kept])] if len(kept) else []
+        self._held = [Found(numbers[kept], closers[kept], positions[kept])] if len(kept) else []
         sequence = np.arange(self._sequence, self._sequence + len(order))
         self._sequence += len(order)
-        return Ordered(sequence, numbers[order], stops[order], positions[order])
+        return Ordered(sequence, numbers[order], closers[order], positions[order])

@@ -44,8 +44,9 @@ class Cuts:
 
     first_number: int
     starts: Ints  # of the selections that opened, never falling
-    closed: Ints  # numbers of those that closed, by (stop, number)
+    closed: Ints  # numbers of those that closed, by (closer, number)
     stops: Ints  # where they end
+    closers: Ints  # positions of the events that closed them, whether part of them or not
 
 
 class Predicates(Protocol):
@@ -64,10 +65,15 @@ class Predicates(Protocol):
     def open_selections(self) -> int: ...
 
 
-def in_closing_order(first_number: int, starts: Ints, closed: Ints, stops: Ints) -> Cuts:
+def in_closing_order(first_number: int, starts: Ints, closed: Ints, stops: Ints, closers: Ints) -> Cuts:
     """Cuts whose closed selections come in any order."""
-    later = stops[1:] > stops[:-1]
-    if not (later | ((stops[1:] == stops[:-1]) & (closed[1:] > closed[:-1]))).all():
-        order = np.lexsort((closed, stops))
-        closed, stops = closed[order], stops[order]
-    return Cuts(first_number, starts, closed, stops)
+    later = closers[1:] > closers[:-1]
+    if not (later | ((closers[1:] == closers[:-1]) & (closed[1:] > closed[:-1]))).all():
+        order = np.lexsort((closed, closers))
+        closed, stops, closers = closed[order], stops[order], closers[order]
+    return Cuts(first_number, starts, closed, stops, closers)
+
+
+def closed_at_end(first_number: int, left: Ints, stop: int) -> Cuts:
+    """The stream ended at ``stop`` with these selections open: its last event closes them."""
+    return Cuts(first_number, NOTHING, left, np.full(len(left), stop), np.full(len(left), stop - 1))

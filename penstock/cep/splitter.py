@@ -27,7 +27,7 @@ class Splitter:
     batch."""
 
     def __init__(
-        self, predicates: Predicates, rule: Assignment = Assignment.FEWEST_OPEN, *, keeps_queue: bool = True
+        self, predicates: Predicates, rule: Assignment = Assignment.ROUND_ROBIN, *, keeps_queue: bool = True
     ) -> None:
         self.predicates = predicates
         self.queue = EventQueue()

@@ -58,7 +58,7 @@ def rehash(
 
 @numba.njit(
     "UniTuple(int64, 4)(uint8[::1], int64[::1], int64[::1], int64, int64, boolean, int64, int64, int64,"
-    f" {_ENTRIES}, {_TABLE}, int64[::1], int64[::1], int64[::1])",
+    f" {_ENTRIES}, {_TABLE}, int64[::1], int64[::1], int64[::1], int64[::1])",
     cache=True,
     nogil=True,
 )
@@ -83,6 +83,7 @@ def cut_pairs(
     starts: Array,
     closed: Array,
     stops: Array,
+    closers: Array,
 ) -> tuple[int, int, int, int]:
     """P_c before P_s, event by event; returns entries, the oldest open one, and how many opened and closed.
 
@@ -99,6 +100,7 @@ def cut_pairs(
                     places[oldest] = -1
                     closed[done] = numbers[oldest]
                     stops[done] = first + k
+                    closers[done] = first + k
                     done += 1
                 oldest += 1
         flag = flags[k]
@@ -117,6 +119,7 @@ def cut_pairs(
                         places[entry] = -1
                         closed[done] = numbers[entry]
                         stops[done] = first + k + (1 if includes_close else 0)
+                        closers[done] = first + k
                         done += 1
                     entry = following[entry]
         for side in range(2):

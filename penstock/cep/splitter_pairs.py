@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cep.selections import NOTHING, Cuts, EventBatch, in_closing_order
+from penstock.cep.selections import NOTHING, Cuts, EventBatch, closed_at_end, in_closing_order
 from penstock.cep.splitter_kernels import UNLIMITED, cut_pairs, rehash
 from penstock.query.errors import PenstockError
 
@@ -57,7 +57,7 @@ class _Pairs:
         opening = int(np.count_nonzero(flags & 1) + np.count_nonzero(flags & 2))
         entries = self._entries = self._entries.with_room(opening)
         starts = np.empty(opening, np.int64)
-        closed, stops = (np.empty(entries.open + opening, np.int64) for _ in range(2))
+        closed, stops, closers = (np.empty(entries.open + opening, np.int64) for _ in range(3))
         entries.count, entries.oldest, opened, done = _cut(
             flags,
             keys,
@@ -72,16 +72,17 @@ class _Pairs:
             starts,
             closed,
             stops,
+            closers,
         )
         entries.open += opened - done
         number = self._numbers
         self._numbers += opened
-        return in_closing_order(number, starts[:opened], closed[:done], stops[:done])
+        return in_closing_order(number, starts[:opened], closed[:done], stops[:done], closers[:done])
 
     def finish(self, stop: int) -> Cuts:
         left = self._entries.left()
         self._entries = _Entries(1024)
-        return Cuts(self._numbers, NOTHING, left, np.full(len(left), stop))
+        return closed_at_end(self._numbers, left, stop)
 
     @property
     def open_selections(self) -> int:
@@ -179,10 +180,10 @@ class Disjunction:
         starts = batch.first + np.flatnonzero(found)
         number = self._numbers
         self._numbers += len(starts)
-        return Cuts(number, starts, np.arange(number, self._numbers), starts + 1)
+        return Cuts(number, starts, np.arange(number, self._numbers), starts + 1, starts)
 
     def finish(self, stop: int) -> Cuts:
-        return Cuts(self._numbers, NOTHING, NOTHING, NOTHING)
+        return Cuts(self._numbers, NOTHING, NOTHING, NOTHING, NOTHING)
 
     @property
     def open_selections(self) -> int:

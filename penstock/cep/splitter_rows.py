@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.cep.selections import NOTHING, Cuts, EventBatch, in_closing_order
+from penstock.cep.selections import Cuts, EventBatch, closed_at_end, in_closing_order
 
 Event = dict[str, Any]
 State = dict[str, Any]
@@ -54,6 +54,7 @@ class RowPredicates:
         starts: list[int] = []
         closed: list[int] = []
         stops: list[int] = []
+        closers: list[int] = []
         names = list(batch.columns)
         for position, (time, *values) in enumerate(
             zip(
@@ -71,18 +72,19 @@ class RowPredicates:
                 if self._closes(one, event, self._state):
                     closed.append(one.number)
                     stops.append(position + self._includes_close)
+                    closers.append(position)
                 else:
                     kept.append(one)
             self._open = kept
             if not self._start_first:
                 self._start(event, position, starts)
-        arrays = (np.array(found, np.int64) for found in (starts, closed, stops))
+        arrays = (np.array(found, np.int64) for found in (starts, closed, stops, closers))
         return in_closing_order(first_number, *arrays)
 
     def finish(self, stop: int) -> Cuts:
         left = np.array([one.number for one in self._open], np.int64)
         self._open = []
-        return Cuts(self._numbers, NOTHING, left, np.full(len(left), stop))
+        return closed_at_end(self._numbers, left, stop)
 
     @property
     def open_selections(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cep.selections import NOTHING, Cuts, EventBatch
+from penstock.cep.selections import NOTHING, Cuts, EventBatch, closed_at_end
 from penstock.operators.panes import ranges
 from penstock.query.errors import PenstockError
 
@@ -29,7 +29,7 @@ class TimeWindows:
     def cut(self, batch: EventBatch) -> Cuts:
         times = batch.times
         if len(times) == 0:
-            return Cuts(self._numbers, NOTHING, NOTHING, NOTHING)
+            return Cuts(self._numbers, NOTHING, NOTHING, NOTHING, NOTHING)
         last = times // self.slide_us
         first = (times - self.size_us) // self.slide_us + 1
         before = int(first[0]) - 1 if self._reached is None else self._reached
@@ -46,7 +46,8 @@ class TimeWindows:
         oldest, number = self._numbers - len(self._ends), self._numbers
         self._numbers += len(windows)
         self._ends = ends[done:]
-        return Cuts(number, starts, np.arange(oldest, oldest + done), batch.first + stops[:done])
+        stops = batch.first + stops[:done]  # an event behind its end closes a window
+        return Cuts(number, starts, np.arange(oldest, oldest + done), stops, stops)
 
     def finish(self, stop: int) -> Cuts:
         return _finish(self, self._numbers, stop)
@@ -75,9 +76,8 @@ class TupleWindows:
         self._opened = max(number, -(-batch.stop // self.slide))
         self._closed = max(oldest, min((batch.stop - self.size) // self.slide + 1, self._opened))
         closed = np.arange(oldest, self._closed)
-        return Cuts(
-            number, np.arange(number, self._opened) * self.slide, closed, closed * self.slide + self.size
-        )
+        stops = closed * self.slide + self.size
+        return Cuts(number, np.arange(number, self._opened) * self.slide, closed, stops, stops - 1)
 
     def finish(self, stop: int) -> Cuts:
         return _finish(self, self._opened, stop)
@@ -93,7 +93,7 @@ class TupleWindows:
 def _finish(windows: TimeWindows | TupleWindows, opened: int, stop: int) -> Cuts:
     left = np.arange(opened - windows.open_selections, opened)
     windows.forget_open()
-    return Cuts(opened, NOTHING, left, np.full(len(left), stop))
+    return closed_at_end(opened, left, stop)
 
 
 def _check(name: str, value: int) -> None:

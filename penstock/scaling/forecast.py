@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from statsmodels.regression.linear_model import OLS
 from statsmodels.tsa.holtwinters import ExponentialSmoothing, Holt
 
 from penstock.query.errors import PenstockError
@@ -66,6 +67,35 @@ class Trend:
                 optimized=False,
             )
         return _at(fitted, horizon_s / every_s + 0.5)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A straight line through the rates of the last slices, by least squares, where its slope is
+    significant; else their median. The noise of single slices does not reach the forecast, however far
+    ahead it is.
+    """
+
+    looks_back_s: float = 1800.0
+    fewest: int = 5  # slices, also where they are further back
+    significance: float = 0.05
+    name: str = "line"
+
+    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float:
+        if len(seen) < self.fewest:
+            return _last(seen)
+        count = sum(one.at_s >= seen[-1].at_s - self.looks_back_s for one in seen)
+        recent = seen[-max(count, self.fewest) :]
+        ends = np.array([one.at_s for one in recent])
+        rates = np.array([one.rate for one in recent])
+        before = seen[-len(recent) - 1].at_s if len(seen) > len(recent) else 2 * ends[0] - ends[1]
+        middles = (ends + np.concatenate(([before], ends[:-1]))) / 2  # a slice's rate is that of its middle
+        if np.ptp(rates) == 0.0:
+            return float(rates[0])
+        fitted: Any = OLS(rates, np.column_stack((np.ones(len(rates)), middles - ends[-1]))).fit()
+        if fitted.pvalues[1] < self.significance:
+            return max(0.0, float(fitted.params @ [1.0, horizon_s]))
+        return float(np.median(rates))
 
 
 @dataclass(frozen=True)

