@@ -78,6 +78,11 @@ class EventQueue:
             self.first = oldest
         return oldest
 
+    @property
+    def holders(self) -> list[int]:
+        """The instances that have something left to do."""
+        return [instance for instance, ranges in self._held.items() if ranges]
+
     def holds(self, instance: int) -> bool:
         """Whether the instance has anything left to do."""
         return bool(self._held.get(instance))

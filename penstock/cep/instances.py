@@ -72,6 +72,14 @@ class EventBuffer:
     def events(self) -> int:
         return sum(len(batch) for batch in self._batches)
 
+    @property
+    def bytes(self) -> int:
+        """Memory that the events take."""
+        return sum(
+            batch.times.nbytes + sum(np.asarray(column).nbytes for column in batch.columns.values())
+            for batch in self._batches
+        )
+
     def between(self, start: int, stop: int) -> EventBatch:
         """Events [start, stop), which must not have been discarded; a view where one batch has them all."""
         parts = [

@@ -27,12 +27,18 @@ class Splitter:
     batch."""
 
     def __init__(
-        self, predicates: Predicates, rule: Assignment = Assignment.ROUND_ROBIN, *, keeps_queue: bool = True
+        self,
+        predicates: Predicates,
+        rule: Assignment = Assignment.ROUND_ROBIN,
+        *,
+        keeps_queue: bool = True,
+        acknowledges_selections: bool = False,
     ) -> None:
         self.predicates = predicates
         self.queue = EventQueue()
         self._rule = rule
         self._keeps_queue = keeps_queue  # False: someone else counts holders
+        self._by_selection = acknowledges_selections  # instances tell which selections they have done
         self._registered: list[int] = []
         self._counts = np.zeros(16, np.int64)  # open selections by instance
         self._dealt = 0
@@ -41,7 +47,7 @@ class Splitter:
         self._oldest = 0
         self._starts = np.zeros(1024, np.int64)
         self._owners = np.zeros(1024, np.int64)
-        self._open = np.zeros(1024, np.bool_)
+        self._open = np.zeros(1024, np.bool_)  # or not yet acknowledged
 
     def register(self, instance: int) -> None:
         """From now on the instance gets selections."""
@@ -76,6 +82,19 @@ class Splitter:
         """The stream has ended: everything closes."""
         return self._deal(self.predicates.finish(self._stop), self._stop)
 
+    def done_with(self, numbers: Ints) -> int:
+        """These selections have been worked on: what no instance needs any more leaves the queue. Returns the
+        position before which nothing is needed."""
+        self._open[numbers - self._oldest] = False
+        used = self._dealt - self._oldest
+        rows = np.flatnonzero(self._open[:used])
+        needed = np.full(len(self._counts), self._stop)
+        np.minimum.at(needed, self._owners[rows], self._starts[rows])
+        for instance in self.queue.holders:
+            self.queue.acknowledge(instance, int(needed[instance]))
+        self._forget_closed()
+        return self.queue.discard()
+
     def _deal(self, cuts: Cuts, first: int) -> Dealt:
         count = len(cuts.starts)
         if count and not self._registered:
@@ -91,8 +110,9 @@ class Splitter:
         if self._keeps_queue:
             self.queue.extend(self._stop)
             self._hold(cuts, owners, closed_by, closed_starts, was_open, first)
-        self._open[rows] = False
-        self._forget_closed()
+        if not self._by_selection:
+            self._open[rows] = False
+            self._forget_closed()
         return Dealt(cuts, owners, closed_by, closed_starts)
 
     def _hold(
