@@ -44,6 +44,14 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "penstock.bench.simulation",
         "the simulator's order of the policies against the measured one, and 24 cores (enjima figure 5)",
     ),
+    "degree": (
+        "penstock.bench.degree",
+        "a buffer limit kept by queueing theory, in virtual time (buffer limits figures 8(a)-8(e))",
+    ),
+    "patterns": (
+        "penstock.bench.patterns",
+        "the splitter over overlapping windows, and detection over the degree (buffer limits figure 8(f))",
+    ),
 }
 #: Those that measure the Spark runtime when asked to.
 ON_SPARK = ("queries", "yahoo")

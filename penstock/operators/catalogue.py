@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.operators.base import Build, Operator
 from penstock.operators.batch import Batch
 from penstock.operators.cogroup import CoGroup
+from penstock.operators.custom import CustomSpec
 from penstock.operators.deduplicate import Deduplicate
 from penstock.operators.explode import Explode
 from penstock.operators.filter import Filter
@@ -65,4 +66,6 @@ def operator_for(build: Build) -> Operator:
     spec = build.node.spec
     if isinstance(spec, WindowAggregateSpec) and isinstance(spec.window, Session):
         return SessionAggregate(build)
+    if isinstance(spec, CustomSpec):
+        return spec.build(build)
     return _OPERATORS[type(spec)](build)

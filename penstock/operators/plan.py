@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
+from penstock.operators.custom import CustomSpec
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -178,4 +179,6 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             return timed | _ORDER | (demanded - system) | set(keys)
         case SinkSpec():
             return set(schema.names)
+        case CustomSpec():
+            return spec.needs(index, frozenset(schema.names))
     raise TypeError(f"no such step: {spec!r}")
