@@ -32,6 +32,7 @@ class BatchProgress:
     tasks: int
     parts_ms: Mapping[str, float]  # what was measured; sums to about batch_ms
     batch_ms: float
+    group: int | None = None  # of several groups, whose batch it is
 
     @property
     def ended_unix_ms(self) -> float:

@@ -86,7 +86,7 @@ class FrameTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report |= {"late": engine.late(), "ms": clock.ms}
+        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
         messages += controls(engine, moves, progress.tasks, seq)
         channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
         messages.append(Message(home, channel, seq, json_bytes(report)))

@@ -72,7 +72,7 @@ class MapTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report = counts | {"late": engine.late(), "ms": clock.ms}
+        report = counts | {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
         messages += controls(engine, moves, progress.tasks, seq)
         channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
         messages.append(Message(home, channel, seq, json_bytes(report)))
@@ -131,6 +131,7 @@ class WholeTask:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report |= {"late": engine.late(), "warm": base is not None, "ms": clock.ms}
+        report |= local.measured(engine)
         made += controls(engine, moves, 1, 0)
         made.append(Message(0, stages.channel(Kind.REPORT, stages.driver), 0, json_bytes(report)))
         return to_batch(made)

@@ -55,6 +55,7 @@ class StageEngine:
         self._sinks: list[tuple[int, SinkCollector]] = []
         self._formats: dict[int, RowFormat] = {}
         self._late: dict[str, int] = {}
+        self._busy_told: dict[int, int] = {}
         self._settings = settings
         self._memory = MemoryCoordinator(background=False)
         self._outlets: dict[Input, Outlet] = {}
@@ -144,6 +145,16 @@ class StageEngine:
             if found is not None:
                 out.append(Message(home, channel, seq, found[1]))
         return out
+
+    def busy_ns(self) -> dict[str, int]:
+        """How long each operator was at work since the last call."""
+        found: dict[str, int] = {}
+        for vertex in self.engine.vertices:
+            busy_ns = vertex.counters.busy_ns - self._busy_told.get(vertex.index, 0)
+            self._busy_told[vertex.index] = vertex.counters.busy_ns
+            if busy_ns > 0:
+                found[vertex.operator.id] = found.get(vertex.operator.id, 0) + busy_ns
+        return found
 
     def late(self) -> dict[str, int]:
         """Late events by operator since the last call."""

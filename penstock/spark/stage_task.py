@@ -72,7 +72,7 @@ class StageTask:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report |= {"stage": self.stage, "task": task, "warm": base is not None}
-        report |= {"late": engine.late(), "ms": clock.ms}
+        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
         channel = stages.channel(Kind.REPORT, stages.driver)
         made.append(Message(task, channel, seq, json_bytes(report)))
         if self.stage < stages.count or task == 0:
