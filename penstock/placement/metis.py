@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.placement.partitioner import Groups, check_groups, renumbered
-from penstock.placement.quality import objective
+from penstock.placement.quality import group_loads, objective
 from penstock.placement.task_graph import TaskGraph
 
 #: METIS counts in integers of 32 bits; sums of all weights stay far below their end.
@@ -16,10 +16,11 @@ _WEIGHT_SUM = 1_000_000
 
 @dataclass(frozen=True)
 class Metis:
-    """Takes the better, by eq. 13, of METIS's two ways: recursive bisection and k ways at once.
+    """Takes the best, by eq. 13, of METIS's two ways: recursive bisection and k ways at once.
 
-    ``unevenness`` is how far a group may be above the mean in METIS's own search, in thousandths. A task
-    heavier than that makes its group heavier, whoever divides.
+    ``unevenness`` is how far a group may be above the mean in METIS's own search, in thousandths. Where a
+    task is heavier than that by itself METIS gives up on balance, and may leave all tasks in one group. So
+    such a task is also tried in a group of its own, with METIS dividing the others.
     """
 
     unevenness: int = 30
@@ -34,7 +35,38 @@ class Metis:
         if len(graph) <= groups:
             return tuple(range(len(graph)))
         found = {self._divided(graph, groups, recursive) for recursive in (True, False)}
-        return min(sorted(found), key=lambda of: objective(graph, of, groups, self.weight))
+        found.add(self._apart(graph, groups))
+        return self._best(graph, found, groups)
+
+    def _apart(self, graph: TaskGraph, groups: int) -> Groups:
+        """Tasks heavier than an even group alone, the others divided among the groups that are left."""
+        heaviest_first = sorted(range(len(graph)), key=lambda task: (-graph.loads[task], task))
+        load, alone = graph.total_load, 0
+        while alone < groups - 1 and graph.loads[heaviest_first[alone]] * (groups - alone) > load:
+            load -= graph.loads[heaviest_first[alone]]
+            alone += 1
+        others = sorted(heaviest_first[alone:])
+        left = groups - alone
+        rest = graph.part(others)
+        if left == 1:
+            of: Groups = (0,) * len(others)
+        elif len(others) <= left:
+            of = tuple(range(len(others)))
+        else:
+            ways = {self._divided(rest, left, recursive) for recursive in (True, False)}
+            of = self._best(rest, ways, left)
+        found = dict(zip(others, of, strict=True))
+        found |= {task: left + place for place, task in enumerate(heaviest_first[:alone])}
+        return renumbered([found[task] for task in range(len(graph))])
+
+    def _best(self, graph: TaskGraph, found: set[Groups], groups: int) -> Groups:
+        """By eq. 13; where one group is heavy that is the same however the others are divided: evenly then."""
+
+        def key(of: Groups) -> tuple[float, float]:
+            loads = group_loads(graph, of, groups)
+            return round(objective(graph, of, groups, self.weight), 12), float(loads @ loads)
+
+        return min(sorted(found), key=key)
 
     def _divided(self, graph: TaskGraph, groups: int, recursive: bool) -> Groups:
         import pymetis

@@ -83,6 +83,17 @@ class TaskGraph:
                 matrix[edge.receiver, edge.sender] += edge.rate
         return matrix
 
+    def part(self, tasks: Sequence[int]) -> TaskGraph:
+        """Some tasks with the edges between them, numbered in the order given."""
+        number = {task: place for place, task in enumerate(tasks)}
+        edges = tuple(
+            Edge(number[edge.sender], number[edge.receiver], edge.rate)
+            for edge in self.edges
+            if edge.sender in number and edge.receiver in number
+        )
+        names = tuple(self.names[task] for task in tasks) if self.names else ()
+        return TaskGraph(tuple(self.loads[task] for task in tasks), edges, names)
+
     def neighbours(self) -> list[list[int]]:
         """Who exchanges anything with each task, by number."""
         found: list[set[int]] = [set() for _ in self.loads]

@@ -49,6 +49,14 @@ def test_tasks_that_talk_much_stay_together_and_load_is_even(partitioner: Partit
     assert Quality.of(PAIRS, of, 2) == Quality(cut=1.0, cut_share=1 / 21, balance=1.0)
 
 
+def test_a_task_heavier_than_all_others_together_is_left_alone() -> None:
+    star = tuple(Edge(0, other, 1.0) for other in range(1, 9))
+    assert Metis(weight=0.1).partition(TaskGraph((100.0, *[1.0] * 8), star), 2) == (0, *[1] * 8)
+    of = Metis(weight=0.1).partition(TaskGraph((100.0, *[1.0] * 8), star), 3)
+    assert of.count(of[0]) == 1
+    assert Quality.of(TaskGraph((0.0, *[1.0] * 8), ()), of, 3).balance == pytest.approx(1.5)
+
+
 def test_the_network_gives_the_same_groups_for_the_same_seed() -> None:
     network = GraphNetwork(iterations=20, starts=1)
     assert network.partition(PAIRS, 2) == network.partition(PAIRS, 2)
