@@ -60,7 +60,7 @@ class Metis:
         return renumbered([found[task] for task in range(len(graph))])
 
     def _best(self, graph: TaskGraph, found: set[Groups], groups: int) -> Groups:
-        """By eq. 13; where one group is heavy that is the same however the others are divided: evenly then."""
+        """By eq. 13; beside a heavy group that is the same however the others are divided: evenly then."""
 
         def key(of: Groups) -> tuple[float, float]:
             loads = group_loads(graph, of, groups)

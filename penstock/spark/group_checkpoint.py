@@ -11,18 +11,16 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.graph import Graph, SourceSpec
 from penstock.spark.checkpoint import Checkpoint, operators_of
-from penstock.spark.positions import Progress
 from penstock.spark.stages import cut
 from penstock.state.errors import StateError
 from penstock.state.files import Folder
-from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
 _FORMAT = 1
@@ -100,29 +98,25 @@ def resumed_groups(
     return found
 
 
-def obstacle(graph: Graph, parts: Sequence[Graph], manifest: Manifest | None) -> str | None:
+def obstacle(graph: Graph, parts: Sequence[Graph]) -> str | None:
     """Why a checkpoint of all queries cannot be carried over to groups; None if it can.
 
-    Every operator must compute in its group exactly what it computed before, or its state would be dropped,
-    and every group must read all sources: Spark's log speaks of all of them.
+    Every group must read all sources: Spark's log speaks of all of them.
     """
-    known: Mapping[str, str] = operators_of(cut(graph)) if manifest is None else manifest.operators
     sources = _sources(graph)
     for part in parts:
-        if _sources(part) != sources:
-            missing = sorted(sources - _sources(part))
+        missing = sorted(sources - _sources(part))
+        if missing:
             return f"one of the groups does not read source '{missing[0]}'"
-        for operator, computes in operators_of(cut(part)).items():
-            if operator in known and known[operator] != computes:
-                return f"in its group, step '{operator}' would see other columns, or fewer steps like itself"
     return None
 
 
-def split(checkpoint: Checkpoint, groups: QueryGroups, parts: Sequence[Graph]) -> None:
+def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequence[Graph]) -> None:
     """Makes a checkpoint for each group out of the one of all: each goes on where all of them stand now.
 
-    Nobody may run in it. State of operators that are not in a group is left out of its list, and dropped with
-    its first batch. A crash on the way leaves the old checkpoint as it is.
+    Nobody may run in it. An operator keeps its id in its group, and so finds its state; columns that only
+    queries of other groups read are left out when it is loaded. A crash on the way leaves the old checkpoint
+    as it is.
     """
     manifest = StateStore(checkpoint.state).latest()
     if manifest is not None:
@@ -133,13 +127,17 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, parts: Sequence[Graph]) -
                 "write groups=None to go on with one group, or start from an empty checkpoint",
             )
         root = Path(checkpoint.root)
+        computed = operators_of(cut(graph))
+        # Of an operator that has changed since, the state is dropped, as in a run without groups.
+        known = {name for name, computes in manifest.operators.items() if computed.get(name) == computes}
         shutil.rmtree(root / "groups", ignore_errors=True)  # of a split that did not come to its end
         for number, part in enumerate(parts):
             target = Path(folder_of(checkpoint, number))
             for name in _PARTS:
                 if (root / name).is_dir():
                     shutil.copytree(root / name, target / name, copy_function=_linked)
-            _narrowed(StateStore(str(target / "state")), manifest, part)
+            operators = {name: text for name, text in operators_of(cut(part)).items() if name in known}
+            StateStore(str(target / "state")).commit(replace(manifest, operators=operators))
             _as_another_query(target / "spark")
     store_groups(checkpoint, groups)
     remove_undivided(checkpoint)
@@ -150,14 +148,6 @@ def remove_undivided(checkpoint: Checkpoint) -> None:
     if "://" not in checkpoint.root:
         for name in _PARTS:
             shutil.rmtree(Path(checkpoint.root) / name, ignore_errors=True)
-
-
-def _narrowed(store: StateStore, manifest: Manifest, part: Graph) -> None:
-    """Writes the newest version again with the operators of a group only."""
-    operators = operators_of(cut(part))
-    kept = {name: computes for name, computes in manifest.operators.items() if name in operators}
-    progress = Progress.from_json(manifest.progress)
-    store.commit(replace(manifest, operators=kept, progress=progress.to_json()))
 
 
 def _as_another_query(log: Path) -> None:

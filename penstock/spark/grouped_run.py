@@ -173,7 +173,7 @@ class GroupedRun:
         except RunError as error:
             why: str | None = str(error)
         else:
-            why = obstacle(self._graph, parts, driver.manifest)
+            why = obstacle(self._graph, parts)
         if why is not None:
             print(f"penstock: queries stay in one group: {why}", file=sys.stderr)
             self._look_at = sys.maxsize
@@ -212,14 +212,14 @@ class GroupedRun:
         parts = [part_of(self._graph, group) for group in groups]
         if stored_groups(self.checkpoint) is None:
             manifest = StateStore(self.checkpoint.state).latest()
-            why = None if manifest is None else obstacle(self._graph, parts, manifest)
+            why = None if manifest is None else obstacle(self._graph, parts)
             if why is not None:
                 raise StateError(
                     "the checkpoint cannot be divided into these groups",
                     f"'{self.checkpoint.root}' has the state of all queries together, and {why}",
                     "write groups=None to go on with one group, or start from an empty checkpoint",
                 )
-            split(self.checkpoint, groups, parts)
+            split(self.checkpoint, groups, self._graph, parts)
         else:
             store_groups(self.checkpoint, groups)  # queries may have come or gone
             remove_undivided(self.checkpoint)

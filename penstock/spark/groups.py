@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.engine.sources.reader import NodeSource
+from penstock.operators.projections import without_plain_projections
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.spark.checkpoint import alike
 
 AUTO = "auto"
 #: None: all queries in one group; "auto": by what was measured; or the names of the queries of each group.
@@ -56,9 +58,10 @@ def queries_of(graph: Graph) -> list[str]:
 def part_of(graph: Graph, queries: Sequence[str]) -> Graph:
     """The operators that these queries need. They keep their ids, and with them their state."""
     chosen = frozenset(queries)
+    counted = alike(without_plain_projections(graph))
     return Graph(
         tuple(
-            replace(node, queries=node.queries & chosen)
+            replace(node, queries=node.queries & chosen, alike=counted.get(node.id, 1))
             for node in graph.nodes
             if (node.id in chosen if isinstance(node.spec, SinkSpec) else node.queries & chosen)
         )

@@ -79,7 +79,7 @@ def test_random_graphs_in_random_groups(spark: SparkSession) -> None:
 
 def test_queries_part_in_the_middle_of_a_run_and_nothing_is_lost(spark: SparkSession) -> None:
     app, sinks = crash_app.build(None, False, _EVENTS)
-    run = ps.Spark(groups="auto", batch_events=15).start_groups(app.graph(), app.name, planner=AtOnce())
+    run = ps.Spark(groups="auto", batch_events=25).start_groups(app.graph(), app.name, planner=AtOnce())
     summary = ended(run)
     assert run.plan is not None
     assert summary.complete
@@ -92,11 +92,11 @@ def test_groups_outlive_a_restart_and_are_not_mixed_up(spark: SparkSession, tmp_
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     app, _ = crash_app.build(out, False, _EVENTS)
     queries = [node.id for node in app.graph() if node.kind == "sink"]
-    stopped_after(ps.Spark(checkpoint=checkpoint, batch_events=60), app, 1)  # all in one group
+    stopped_after(ps.Spark(checkpoint=checkpoint, batch_events=75), app, 1)  # all in one group
 
-    named = [queries[:1], queries[1:]]  # divided, with the state of two batches
+    named = [queries[0::2], queries[1::2]]  # divided, with the state of two batches
     app, _ = crash_app.build(out, False, _EVENTS)
-    run = ps.Spark(groups=named, checkpoint=checkpoint, batch_events=60).start_groups(app.graph(), app.name)
+    run = ps.Spark(groups=named, checkpoint=checkpoint, batch_events=75).start_groups(app.graph(), app.name)
     while len(run.batches) < 2 and not run.wait(0.05):
         pass
     run.stop()
@@ -108,8 +108,8 @@ def test_groups_outlive_a_restart_and_are_not_mixed_up(spark: SparkSession, tmp_
     with pytest.raises(StateError, match='write groups="auto" to go on with them'):
         app.run(on=ps.Spark(checkpoint=checkpoint))
     with pytest.raises(StateError, match="the groups have changed"):
-        app.run(on=ps.Spark(groups=[queries[:2]], checkpoint=checkpoint))
-    summary = app.run(on=ps.Spark(groups="auto", checkpoint=checkpoint, batch_events=60))
+        app.run(on=ps.Spark(groups=[queries], checkpoint=checkpoint))
+    summary = app.run(on=ps.Spark(groups="auto", checkpoint=checkpoint, batch_events=75))
     assert summary.complete
     assert summary.groups == 2
     check(written(out), crash_reference(False))
