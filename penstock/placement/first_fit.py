@@ -20,6 +20,7 @@ class FirstFit:
     """
 
     slack: float = 0.1
+    room: tuple[float, ...] = ()  # what each group can take, nearest first; empty: an even share
     name: str = "first_fit"
 
     def __post_init__(self) -> None:
@@ -28,7 +29,9 @@ class FirstFit:
 
     def partition(self, graph: TaskGraph, groups: int) -> Groups:
         check_groups(groups)
-        room = [graph.total_load / groups * (1.0 + self.slack)] * groups
+        if self.room and len(self.room) != groups:
+            raise PenstockError(f"room is given of {len(self.room)} groups, but there are {groups}")
+        room = list(self.room) or [graph.total_load / groups * (1.0 + self.slack)] * groups
         found = [0] * len(graph)
         for task in breadth_first(graph):
             load = graph.loads[task]
