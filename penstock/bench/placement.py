@@ -1,4 +1,4 @@
-"""Placement: partitioners compared, the paper's cluster in a model, and groups against a heavy query on Spark."""
+"""Placement: partitioners compared, the paper's cluster in a model, groups against a heavy query on Spark."""
 
 from __future__ import annotations
 

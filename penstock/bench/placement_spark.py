@@ -19,7 +19,16 @@ from penstock.app import App
 from penstock.bench.plain_traffic import SCHEMA
 from penstock.bench.queries import Telling, check_rows, expected_rows, query_names
 from penstock.bench.report import median, progress
-from penstock.bench.traffic_feed import Arrivals, Batch, Measured, Row, Span, TrafficFiles, measure
+from penstock.bench.traffic_feed import (
+    WINDOW_US,
+    Arrivals,
+    Batch,
+    Measured,
+    Row,
+    Span,
+    TrafficFiles,
+    measure,
+)
 from penstock.engine.sinks.callback import Callback
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
@@ -89,6 +98,11 @@ class HeavyRows:
     """What the heavy query said, by car and time: it must be the same in every run."""
 
     rows: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    @property
+    def latest_us(self) -> int:
+        """How far it has come in event time."""
+        return max((at for _, at in self.rows), default=0)
 
     def __call__(self, rows: list[Row]) -> None:
         for row in rows:
@@ -217,10 +231,23 @@ def measure_on_spark(spans: Mapping[str, Span]) -> dict[str, Any]:
             "master": MASTER,
             "tasks": TASKS,
         },
-        "figures": {name: {**results[name].figures(), **systems[name].figures()} for name in results},
+        "figures": {
+            name: {
+                **results[name].figures(),
+                **systems[name].figures(),
+                "heavy_behind_light_s": behind_s(results[name].arrivals, systems[name].heavy),
+            }
+            for name in results
+        },
         "ratios": latency_ratios(results, {name: running.parted for name, running in systems.items()}),
         "latencies_ms": {name: result.latency_ms for name, result in results.items()},
     }
+
+
+def behind_s(arrivals: Arrivals, heavy: HeavyRows) -> float:
+    """How much of the stream the light queries had told at the end, and the heavy one not yet."""
+    latest_us = max((start_us + WINDOW_US for _, start_us in arrivals.rows), default=0)
+    return max(0.0, (latest_us - heavy.latest_us) / 1e6)
 
 
 def latency_ratios(results: Mapping[str, Measured], parted: Mapping[str, bool]) -> dict[str, float]:

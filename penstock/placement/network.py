@@ -30,8 +30,8 @@ class GraphNetwork:
     The best of ``starts`` trainings, by eq. 13, is taken: one alone may end in a poor valley.
     """
 
-    iterations: int = 300
-    starts: int = 3
+    iterations: int = 250
+    starts: int = 2
     width: int = 32
     learning_rate: float = 0.02
     weights: LossWeights = _WEIGHTS

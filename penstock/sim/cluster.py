@@ -2,8 +2,8 @@
 
 It is a queueing model, not a simulation of single tuples. A task is a queue with exponential service, slowed
 down by what else its node's two cores have to do (M/M/2); a tuple passes one task of every operator, chosen
-by share, and a hop between nodes costs network time and processor time on both sides. What is decided: groups,
-deployment and when to place anew, is decided by ``penstock.placement``.
+by share, and a hop between nodes costs network time and processor time on both sides. Groups, deployment and
+when to place anew are decided by ``penstock.placement``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import numpy as np
 from penstock.placement.deployment import DEFAULT_THRESHOLD
 from penstock.placement.first_fit import FirstFit
 from penstock.placement.nodes import Node, node_imbalance
-from penstock.placement.redeployment import Placement, decide, utilisation
+from penstock.placement.redeployment import Outcome, Placement, decide, utilisation
 from penstock.placement.task_graph import TaskGraph
 from penstock.sim.cluster_apps import APPLICATIONS, Application
 
 RATE_STEP = 500.0  # ms-stream 7.2: tuples per second
-_MOST_RATE = 200_000.0
+_COARSE = 5  # steps at a time, as long as it goes well
+#: Groups that are tried when tasks are placed anew, fewest first: fewer groups send less between nodes.
+GROUP_COUNTS = (6, 10, 14)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ SYSTEMS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """One system at one rate."""
 
     latency_ms: float  # infinite if a task or a node is overloaded
@@ -76,11 +78,17 @@ class Outcome:
     remote_share: float  # of all tuples that are sent
     busiest: float  # node, as a share of its cores
     outcome: str  # of the last look at the nodes
+    placement: Placement
     moved: int = 0
 
 
-def place(system: System, graph: TaskGraph, nodes: Sequence[Node]) -> tuple[Placement, str, int]:
-    """Task → node, by the system's rule; what came of looking again, and how many tasks that moved."""
+def place(
+    system: System, graph: TaskGraph, nodes: Sequence[Node], current: Placement | None = None
+) -> tuple[Placement, str, int]:
+    """Task → node, by the system's rule; what came of looking again, and how many tasks that moved.
+
+    ``current`` is where tasks are by now; at first, where Storm puts them.
+    """
     awake = [number for number, node in enumerate(nodes) if node.active]
     spread = tuple(awake[task % len(awake)] for task in range(len(graph)))
     if system.placing == "round_robin":
@@ -92,9 +100,13 @@ def place(system: System, graph: TaskGraph, nodes: Sequence[Node]) -> tuple[Plac
         room = tuple(DEFAULT_THRESHOLD * nodes[n].capacity - nodes[n].load for n in nearest)
         of = FirstFit(room=room).partition(graph, len(nearest))
         return tuple(nearest[group] for group in of), "placed", 0
-    # Tasks begin where Storm puts them; measured, they are placed anew if LIN asks for it and it pays.
-    best = decide(graph, nodes, spread, len(awake))
-    return best.placement, best.outcome.value, len(best.moved) if best.placement != spread else 0
+    here = current or spread
+    for groups in GROUP_COUNTS:
+        decision = decide(graph, nodes, here, groups)
+        if decision.outcome in (Outcome.BALANCED, Outcome.MOVE):
+            break
+    moved = len(decision.moved) if decision.outcome is Outcome.MOVE else 0
+    return decision.placement, decision.outcome.value, moved
 
 
 def with_remote_work(graph: TaskGraph, placement: Placement, remote_us: float) -> TaskGraph:
@@ -108,28 +120,41 @@ def with_remote_work(graph: TaskGraph, placement: Placement, remote_us: float) -
 
 
 def evaluate(
-    cluster: Cluster, system: System, application: Application, rate: float, applications: int = 1
-) -> Outcome:
+    cluster: Cluster,
+    system: System,
+    application: Application,
+    rate: float,
+    applications: int = 1,
+    current: Placement | None = None,
+) -> Result:
     """The long run at a rate of each of ``applications`` that run at once."""
     nodes = cluster.nodes()
     graph = _several(application.task_graph(rate), applications)
-    placement, told, moved = place(system, graph, nodes)
+    placement, told, moved = place(system, graph, nodes, current)
     loaded = with_remote_work(graph, placement, cluster.remote_us)
     used = utilisation(loaded, nodes, placement)
     latency_ms = _latency_ms(cluster, application, rate, loaded, placement, used)
     sent = sum(edge.rate for edge in graph.edges)
     remote = sum(edge.rate for edge in graph.edges if placement[edge.sender] != placement[edge.receiver])
-    return Outcome(latency_ms, node_imbalance(used.values()), remote / sent, max(used.values()), told, moved)
+    lin = node_imbalance(used.values())
+    return Result(latency_ms, lin, remote / sent if sent else 0.0, max(used.values()), told, placement, moved)
 
 
 def bottleneck(cluster: Cluster, system: System, application: Application) -> float:
-    """The highest rate, in steps of 500 tuples a second, at which no queue grows for ever."""
-    low, high = 0.0, _MOST_RATE / RATE_STEP
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = math.isfinite(evaluate(cluster, system, application, middle * RATE_STEP).latency_ms)
-        low, high = (middle, high) if fits else (low, middle)
-    return low * RATE_STEP
+    """The highest rate at which no queue grows for ever, on the way up in steps of 500 tuples a second.
+
+    The system goes along: what it placed at one rate is where the next finds its tasks.
+    """
+    rate, step = 0.0, _COARSE * RATE_STEP
+    current: Placement | None = None
+    while True:
+        found = evaluate(cluster, system, application, rate + step, 1, current)
+        if math.isfinite(found.latency_ms):
+            rate, current = rate + step, found.placement
+        elif step > RATE_STEP:
+            step = RATE_STEP
+        else:
+            return rate
 
 
 def application_for(system: System, name: str, zipf: float) -> Application:

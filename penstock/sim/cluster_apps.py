@@ -109,7 +109,7 @@ def task_shares(zipf: float, tasks: int, grouping: str) -> tuple[float, ...]:
     where the rebalancer comes to rest. ``partial_key``: a key goes to the less loaded of two tasks.
     ``popularity``: keys above a share of 1 in 10 tasks' worth are shuffled, the others hashed.
     """
-    weights = 1.0 / np.arange(1, ITEMS + 1) ** zipf
+    weights: NDArray[np.float64] = np.arange(1, ITEMS + 1, dtype=np.float64) ** -zipf
     weights /= weights.sum()
     random = np.random.default_rng(_SEED)
     match grouping:
