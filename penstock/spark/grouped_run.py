@@ -67,6 +67,9 @@ class GroupedRun:
         self._publishing = threading.Lock()
         self._stopping = False
         self._earlier: list[SparkSummary] = []  # of the time in one group
+        self._finished: dict[str, SparkSummary] = {}  # by the run's id
+        self._closed: set[str] = set()  # those, and what failed
+        self._first_error: Exception | None = None
         self._look_at = _UNMEASURED + _MEASURED
         self._measured_from: tuple[int, dict[str, int]] | None = None
 
@@ -91,15 +94,20 @@ class GroupedRun:
         self._stopping = True
         if self.slots is not None:
             self.slots.close()
-        for run in self.runs:
+        for run in self._unfinished():
             run.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end of all groups, or the failure of one; False if it has not come in that time."""
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
-            ended = [run.wait(_POLL_S / len(self.runs)) for run in self.runs]
-            if all(ended) or any(run.failed for run in self.runs):
+            for run in self._unfinished():
+                # A group that has read everything closes its windows at once, whatever the others do.
+                if run.wait(_POLL_S / len(self.runs)) and not run.failed and not self._stopping:
+                    self._finish(run)
+            if any(run.failed for run in self.runs) or self._first_error is not None:
+                return True
+            if not self._unfinished() or (self._stopping and all(r.wait(_POLL_S) for r in self.runs)):
                 return True
             if not self._stopping and self._is_worth_dividing():
                 self._divide()
@@ -108,21 +116,28 @@ class GroupedRun:
 
     def finish(self) -> SparkSummary:
         """Closes all groups and sums up; raises what made the first of them fail."""
-        if self.slots is not None and (self._stopping or any(run.failed for run in self.runs)):
+        failed = self._first_error is not None or any(run.failed for run in self.runs)
+        if self.slots is not None and (self._stopping or failed):
             self.slots.close()
-            for run in self.runs:
+            for run in self._unfinished():
                 run.stop()
-        summaries: list[SparkSummary] = []
-        first: BaseException | None = None
-        for run in sorted(self.runs, key=lambda run: not run.failed):
-            try:
-                summaries.append(run.finish())
-            except Exception as error:
-                first = first or error
+        for run in sorted(self._unfinished(), key=lambda run: not run.failed):
+            self._finish(run)
         self._close()
-        if first is not None:
-            raise first
+        if self._first_error is not None:
+            raise self._first_error
+        summaries = list(self._finished.values())
         return merged([*self._earlier, *summaries], len(summaries), self.progress, len(self._graph))
+
+    def _unfinished(self) -> list[SparkRun]:
+        return [run for run in self.runs if run.run_id not in self._closed]
+
+    def _finish(self, run: SparkRun) -> None:
+        self._closed.add(run.run_id)
+        try:
+            self._finished[run.run_id] = run.finish()
+        except Exception as error:
+            self._first_error = self._first_error or error
 
     @property
     def changes(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,25 @@ import penstock as ps
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph
 from penstock.scheduling.catalogue import POLICIES
+from penstock.spark import group_checkpoint
 from penstock.spark.checkpoint import Checkpoint, operators_of
 from penstock.spark.group_checkpoint import (
     check_no_groups,
+    folder_of,
     obstacle,
     resumed_groups,
+    split,
     store_groups,
     stored_groups,
 )
 from penstock.spark.group_schedule import GroupSchedule
 from penstock.spark.groups import check_sources, named_groups, part_of, queries_of
+from penstock.spark.positions import PartitionProgress, Progress
 from penstock.spark.slots import BatchSlots, GroupShare, Stopping
 from penstock.spark.stages import cut
 from penstock.state.errors import StateError
+from penstock.state.manifest import Manifest
+from penstock.state.store import StateStore
 
 SECOND = 1_000_000_000
 
@@ -230,3 +237,74 @@ def test_groups_of_other_sources_are_not_carried_over() -> None:
     graph = app.graph()
     parts = [part_of(graph, ["of_one"]), part_of(graph, ["of_other"])]
     assert obstacle(graph, parts) == "one of the groups does not read source 'other'"
+
+
+def undivided(root: Path, graph: Graph) -> Checkpoint:
+    """A checkpoint of all queries after three batches, as far as files go."""
+    checkpoint = Checkpoint.at(root)
+    progress = Progress({"events": {0: PartitionProgress(position=7)}}, (0,) * 4)
+    store = StateStore(checkpoint.state)
+    for version in (2, 3):
+        store.commit(Manifest(version, "run", 4, operators_of(cut(graph)), progress.to_json()))
+    for name, text in (("metadata", '{"id": "one"}'), ("offsets/2", "v1"), ("commits/2", "v1")):
+        path = root / "spark" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return checkpoint
+
+
+def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
+    graph = some_graph()
+    checkpoint = undivided(tmp_path, graph)
+    groups = (("counts",), ("sums", "firsts"))
+    parts = [part_of(graph, group) for group in groups]
+    split(checkpoint, groups, graph, parts)
+    assert stored_groups(checkpoint) == groups
+    assert not (tmp_path / "state").exists()
+    ids = set()
+    for number, part in enumerate(parts):
+        folder = Path(folder_of(checkpoint, number))
+        manifest = StateStore(folder / "state").latest()
+        assert manifest is not None
+        assert manifest.version == 3
+        assert manifest.operators == operators_of(cut(part))
+        assert Progress.from_json(manifest.progress).sources["events"][0].position == 7
+        assert (folder / "spark" / "offsets" / "2").read_text() == "v1"
+        ids.add((folder / "spark" / "metadata").read_text())
+    assert len(ids) == 2  # Spark runs no two queries of one id
+
+
+def test_a_crash_on_the_way_leaves_the_checkpoint_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = some_graph()
+    checkpoint = undivided(tmp_path, graph)
+    groups = (("counts",), ("sums", "firsts"))
+    parts = [part_of(graph, group) for group in groups]
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(group_checkpoint, "store_groups", crash)
+        with pytest.raises(KeyboardInterrupt):
+            split(checkpoint, groups, graph, parts)
+    assert stored_groups(checkpoint) is None
+    latest = StateStore(checkpoint.state).latest()
+    assert latest is not None
+    assert latest.version == 3
+    split(checkpoint, groups, graph, parts)  # what the crash left is made anew
+    assert stored_groups(checkpoint) == groups
+
+
+def test_state_of_a_step_that_has_changed_is_not_carried_over(tmp_path: Path) -> None:
+    graph = some_graph()
+    checkpoint = undivided(tmp_path, graph)
+    latest = StateStore(checkpoint.state).latest()
+    assert latest is not None
+    changed = dict.fromkeys(latest.operators, "something else")
+    StateStore(checkpoint.state).commit(replace(latest, operators=changed))
+    split(checkpoint, (("counts", "sums", "firsts"),), graph, [graph])
+    manifest = StateStore(Path(folder_of(checkpoint, 0)) / "state").latest()
+    assert manifest is not None
+    assert manifest.operators == {}
