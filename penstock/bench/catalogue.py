@@ -36,6 +36,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "penstock.bench.rebinding",
         "150 traffic queries with rebound operators, measured and simulated (operator-rebinding figures 2-4)",
     ),
+    "placement": (
+        "penstock.bench.placement",
+        "partitioners, 20 simulated nodes, a heavy query among light ones on Spark (ms-stream figures 12-19)",
+    ),
     "skew": (
         "penstock.bench.skew",
         "two-tier routing against hashing and groupings that split keys (ms-stream figures 7-11)",

@@ -173,12 +173,14 @@ def traffic_app(source: Source, queries: int, roads: int, arrivals: Arrivals) ->
     app = App("queries")
     cars = app.source("cars", source, event_time="ts")
     for name, stream in replicated(cars, queries, roads):
-        app.sink(name, stream, Callback(_Telling(name, arrivals)))
+        app.sink(name, stream, Callback(Telling(name, arrivals)))
     return app
 
 
 @dataclass(frozen=True)
-class _Telling:
+class Telling:
+    """A query's sink: tells when which of its rows came."""
+
     name: str
     arrivals: Arrivals
 

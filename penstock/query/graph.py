@@ -294,6 +294,9 @@ class Node:
     origin: Origin = UNKNOWN_ORIGIN
     #: Names of the sinks that this operator's events can reach.
     queries: frozenset[str] = frozenset()
+    #: In a part of a graph: how many steps of the whole say the same as this one, which then are told apart
+    #: by their order alone. 0: the graph is whole.
+    alike: int = 0
 
     @property
     def kind(self) -> str:

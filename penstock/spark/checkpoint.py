@@ -85,16 +85,24 @@ class Changes:
 def operators_of(stages: Stages) -> dict[str, str]:
     """The operators with state, by id, with a text that changes when what they compute does."""
     meanings = _meanings(stages.graph)
-    alike = Counter(meanings.values())
+    counted = Counter(meanings.values())
+    alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in stages.graph.nodes}
     found: dict[str, str] = {}
     for node in stages.graph.nodes:
         if is_routed(node.spec):
             found[node.id] = f"{_computes(stages, node)} ({meanings[node.id]})"
             # Functions of one name are told apart by their order alone: one more or less, and no state can
             # be trusted to be that of the same function.
-            if alike[meanings[node.id]] > 1:
-                found[node.id] += f", one of {alike[meanings[node.id]]} alike"
+            if alike[node.id] > 1:
+                found[node.id] += f", one of {alike[node.id]} alike"
     return found
+
+
+def alike(graph: Graph) -> dict[str, int]:
+    """By operator, how many say the same as it does; functions are known by their names."""
+    meanings = _meanings(graph)
+    counted = Counter(meanings.values())
+    return {name: counted[meaning] for name, meaning in meanings.items()}
 
 
 def _computes(stages: Stages, node: Node) -> str:

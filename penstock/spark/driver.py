@@ -77,6 +77,7 @@ class Driver:
     ) -> None:
         self.manifest = manifest
         self.late: dict[str, int] = {}  # of the newest batch, by operator
+        self.busy_ns: dict[str, int] = {}  # of all batches, by operator, if the job measures it
         stages = job.stages
         self._session, self._job, self._shipped = session, job, shipped
         self._stages, self._store = stages, store
@@ -88,6 +89,9 @@ class Driver:
         }
         #: For an app with one source that is a DataFrame: a batch then is its rows, not messages.
         self.frames: FrameBatches | None = None
+        #: Whether a lone task runs in this process. Among groups it does not: Python code of a heavy one
+        #: would hold the others up.
+        self.works_here = True
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
@@ -131,7 +135,8 @@ class Driver:
             for stage in range(1, self._stages.count + 1)
             if not whole
         ]
-        if before.tasks > 1:
+        works_here = self.works_here and before.tasks == 1
+        if not works_here and tasks:
             for task in tasks:
                 frame = frame.repartitionById(before.tasks, fn.col("target")).mapInArrow(task, SPARK_SCHEMA)
         elif ending and whole:
@@ -139,7 +144,7 @@ class Driver:
         clock.lap("planning")
         table = frame.toArrow()
         clock.lap("job")
-        if before.tasks == 1:
+        if works_here:
             # One task has all keys: it runs right here, where everything comes together anyway.
             for task in tasks:
                 table = pa.Table.from_batches([task.run(table.to_batches(), 0, 0)])
@@ -231,10 +236,12 @@ class Driver:
             for operator, rows in report.get("pending", {}).items():
                 for query in self._queries_of.get(operator, ()):
                     pending[query] = pending.get(query, 0) + rows
+            for operator, busy_ns in report.get("busy_ns", {}).items():
+                self.busy_ns[operator] = self.busy_ns.get(operator, 0) + busy_ns
             for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
                 named = f"task_{name}"
                 tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
-                if after.tasks > 1 or report.get("stage", 0) == 0:
+                if after.tasks > 1 or not self.works_here or report.get("stage", 0) == 0:
                     in_job[named] = max(in_job.get(named, 0.0), ms)
             if report.get("entry") is not None:
                 entries.append(report["entry"])

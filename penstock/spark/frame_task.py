@@ -86,7 +86,7 @@ class FrameTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report |= {"late": engine.late(), "ms": clock.ms}
+        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
         if progress.tasks > 1:
             report |= engine.routed()
         messages += controls(engine, moves, progress.tasks, seq)

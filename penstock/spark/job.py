@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -23,7 +25,7 @@ from penstock.state import table
 from penstock.state.delta import Base
 from penstock.state.manifest import FileEntry
 
-_KEPT_JOBS = 2  # a worker process lives longer than a run; it keeps what the newest runs built
+_KEPT_JOBS = 8  # a worker process lives longer than a run; it keeps what the newest runs and groups built
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Job:
     run_id: str
     virtual_partitions: int
     settings: Settings
+    measures: bool = False  # tasks tell how long each operator was busy
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,15 @@ class ShippedJob:
 
     def here(self) -> LocalJob:
         """The job in this process."""
-        found = _JOBS.get(self.id)
-        if found is None:
-            found = _JOBS[self.id] = LocalJob(cloudpickle.loads(zlib.decompress(self.data)))
-            while len(_JOBS) > _KEPT_JOBS:
-                _JOBS.popitem(last=False)
-        else:
-            _JOBS.move_to_end(self.id)
-        return found
+        with _LOCK:  # in the driver's process groups have threads of their own
+            found = _JOBS.get(self.id)
+            if found is None:
+                found = _JOBS[self.id] = LocalJob(cloudpickle.loads(zlib.decompress(self.data)))
+                while len(_JOBS) > _KEPT_JOBS:
+                    _JOBS.popitem(last=False)
+            else:
+                _JOBS.move_to_end(self.id)
+            return found
 
 
 @dataclass
@@ -100,6 +104,10 @@ class LocalJob:
         assert self.job.whole is not None
         return self._engine(self.job.whole, 0)
 
+    def measured(self, engine: StageEngine) -> dict[str, Any]:
+        """What a task tells of its operators' time, if the run asks for it."""
+        return {"busy_ns": engine.busy_ns()} if self.job.measures else {}
+
     def discard(self, engine: StageEngine) -> None:
         """Forgets an engine that a failure may have left half-changed."""
         self._engines.pop(engine.key, None)
@@ -113,6 +121,7 @@ class LocalJob:
 
 
 _JOBS: OrderedDict[str, LocalJob] = OrderedDict()
+_LOCK = threading.Lock()
 
 
 class DescribedSource(Source):

@@ -72,7 +72,7 @@ class MapTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report = counts | {"late": engine.late(), "ms": clock.ms}
+        report = counts | {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
         if progress.tasks > 1:
             report |= engine.routed()
         messages += controls(engine, moves, progress.tasks, seq)
@@ -133,6 +133,7 @@ class WholeTask:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report |= {"late": engine.late(), "warm": base is not None, "ms": clock.ms}
+        report |= local.measured(engine)
         made += controls(engine, moves, 1, 0)
         made.append(Message(0, stages.channel(Kind.REPORT, stages.driver), 0, json_bytes(report)))
         return to_batch(made)

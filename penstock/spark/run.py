@@ -38,6 +38,7 @@ from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import close_writers, open_writers
+from penstock.spark.slots import GroupShare, Stopping
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stream_source import register
 from penstock.spark.summary import SparkSummary
@@ -48,10 +49,6 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
-
-
-class _Stopping(Exception):  # noqa: N818 - not an error
-    """Raised into Spark when a batch begins after the run was told to stop; the batch comes again later."""
 
 
 class SparkRun:
@@ -65,8 +62,13 @@ class SparkRun:
         *,
         on_built: Callable[[int, int], None] | None = None,
         last_batch: int | None = None,
+        share: GroupShare | None = None,
+        measures: bool = False,
+        locks: bool = True,
     ) -> None:
+        self._locks = locks  # whoever divides queries into groups has locked the checkpoint already
         self._last_batch = last_batch
+        self._share, self._measures = share, measures
         self._graph, self._runtime, self._name, self._on_built = graph, runtime, name, on_built
         self.run_id = uuid.uuid4().hex
         self.progress = RunProgress()
@@ -90,11 +92,12 @@ class SparkRun:
     def start(self) -> None:
         """Builds everything and starts the streaming query."""
         self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
-        self._checkpoint_lock = CheckpointLock(self.checkpoint.root)
+        self._checkpoint_lock = CheckpointLock(self.checkpoint.root) if self._locks else None
         try:
             self._start()
         except BaseException as error:
-            self._checkpoint_lock.free()
+            if self._checkpoint_lock is not None:
+                self._checkpoint_lock.free()
             close_writers(self._writers, complete=False)
             if self._log is not None:
                 self._log.close()
@@ -121,7 +124,15 @@ class SparkRun:
             check_spark_log(self.checkpoint, manifest.version)
         if self.changes:
             print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
-        job = Job(stages, uncut, self.checkpoint.state, self.run_id, runtime.virtual_partitions, runtime.node)
+        job = Job(
+            stages,
+            uncut,
+            self.checkpoint.state,
+            self.run_id,
+            runtime.virtual_partitions,
+            runtime.node,
+            self._measures,
+        )
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest.version)
@@ -133,9 +144,12 @@ class SparkRun:
         )
         self._balancing = Balancing(runtime.control, stages)
         self._driver.route = self._route
+        self._driver.works_here = self._share is None
         prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
+        if self._share is not None:
+            cores = self._share.most_tasks(cores)
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
@@ -155,6 +169,8 @@ class SparkRun:
         trigger: dict[str, Any] = (
             {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
         )
+        if self._share is not None:  # the thread of the streaming query, which starts here, takes it along
+            session.sparkContext.setLocalProperty("spark.scheduler.pool", self._query_name)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
             .trigger(**trigger)
@@ -167,6 +183,11 @@ class SparkRun:
     def driver(self) -> Driver | None:
         """What runs the batches; None before the start."""
         return self._driver
+
+    @property
+    def failed(self) -> bool:
+        """Whether something has gone wrong; ``finish`` raises it."""
+        return self._error is not None and not isinstance(self._error, Stopping)
 
     def set_tasks(self, tasks: int | None) -> None:
         """From the batch after next on, this many tasks share the keys; None: as many as the load asks for.
@@ -222,9 +243,10 @@ class SparkRun:
             close_writers(self._writers, complete)
             if self._log is not None:
                 self._log.close()
-            self._checkpoint_lock.free()
+            if self._checkpoint_lock is not None:
+                self._checkpoint_lock.free()
             self.checkpoint.remove()
-        if self._error is not None and not isinstance(self._error, _Stopping):
+        if self._error is not None and not isinstance(self._error, Stopping):
             raise self._error
         last = self.progress.last
         return SparkSummary(
@@ -241,14 +263,23 @@ class SparkRun:
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
         """What Spark calls for every batch, in a thread of its own."""
+        if self._share is None:
+            self._work(frame, batch_id)
+            return
+        with self._share.slots.turn(self._share.number) as turn:
+            turn.rows = self._work(frame, batch_id)
+
+    def _work(self, frame: DataFrame, batch_id: int) -> int:
+        """Runs a batch; returns how many events it read."""
         with self._lock:
             if self._stopping or self._drained.is_set():
-                raise _Stopping("the run is being stopped")
+                raise Stopping("the run is being stopped")
             assert self._driver is not None
             try:
                 if self._query is not None:  # else it is just being started
                     self._durations.ask(self._query)
-                self._tell(self._driver.run(frame, batch_id))
+                batch = self._driver.run(frame, batch_id)
+                self._tell(batch)
             except BaseException as error:
                 self._error = told_by_spark(error)
                 raise self._error from None
@@ -256,6 +287,7 @@ class SparkRun:
                 self._stopping = self._stopped_early = True
             else:
                 self._check_drained()
+            return 0 if batch is None else batch.rows_in
 
     def _route(self, progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch."""
@@ -307,7 +339,9 @@ class SparkRun:
         it."""
         # A batch in one piece has one task: a second worker would only take turns with the first and find
         # its state cold each time.
-        workers = 1 if whole else self._session.sparkContext.defaultParallelism
+        # Groups have batches at the same time, so each may meet any worker.
+        alone = whole and self._share is None
+        workers = 1 if alone else self._session.sparkContext.defaultParallelism
         self._session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()
 
     def _stream(self, source_id: str, job: ShippedJob) -> DataFrame:

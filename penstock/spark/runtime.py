@@ -8,10 +8,15 @@ from pathlib import Path
 
 from penstock.engine.settings import Settings
 from penstock.metrics.batches import BatchProgress
+from penstock.placement.query_groups import GroupPlanner
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
+from penstock.scheduling.catalogue import policy_named
+from penstock.spark.group_checkpoint import check_no_groups
+from penstock.spark.grouped_run import GroupedRun
+from penstock.spark.groups import GroupsOption, check_option
 from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
 from penstock.spark.run import SparkRun
@@ -36,6 +41,12 @@ class Spark:
     keys move to other tasks; None: never. ``batch_events`` limits how many events of each source a batch
     reads. ``progress`` is a file to which every batch adds a line of JSON.
 
+    ``groups`` divides the queries: each group is a streaming query of its own, so that a heavy query delays
+    only its own group. None is one group; ``"auto"`` begins with one, measures what the queries cost and
+    divides them if that pays; or lists of the queries' names. The checkpoint remembers the groups.
+    ``concurrent_batches`` is how many groups have a batch at a time, as many as there are cores unless given;
+    ``group_scheduling`` is the policy by which the others wait.
+
     Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
     """
 
@@ -46,11 +57,16 @@ class Spark:
     rebalance: float | RoutingControl | None = DEFAULT_CHI
     batch_events: int | None = None
     progress: str | Path | None = None
+    groups: GroupsOption = None
+    concurrent_batches: int | None = None
+    group_scheduling: str = "highest_rate"
     settings: Mapping[str, str] = field(default_factory=dict)  # further settings of Spark's
     node: Settings = field(default_factory=_task_settings)  # of the engine inside each task
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "batch_events", "virtual_partitions"):
+        check_option(self.groups)
+        policy_named(self.group_scheduling)
+        for name in ("tasks", "batch_events", "virtual_partitions", "concurrent_batches"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise PenstockError(f"{name} must be at least 1: got {value!r}")
@@ -79,8 +95,27 @@ class Spark:
         on_built: Callable[[int, int], None] | None = None,
         last_batch: int | None = None,
     ) -> SparkRun:
-        """Starts a run and returns when its first batch can begin; it ends by itself after ``last_batch``."""
+        """Starts a run and returns when its first batch can begin; it ends by itself after ``last_batch``.
+
+        Queries in several groups have no batches in common: ``start_groups`` is theirs.
+        """
+        if self.groups is not None:
+            raise PenstockError("a run with groups has several drivers: start it with start_groups")
+        check_no_groups(self.checkpoint)
         run = SparkRun(graph, self, name, on_built=on_built, last_batch=last_batch)
+        run.start()
+        return run
+
+    def start_groups(
+        self,
+        graph: Graph,
+        name: str = "app",
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+        planner: GroupPlanner | None = None,
+    ) -> GroupedRun:
+        """Starts a run of groups; ``planner`` decides how ``groups="auto"`` divides."""
+        run = GroupedRun(graph, self, name, on_built=on_built, planner=planner)
         run.start()
         return run
 
@@ -96,7 +131,11 @@ class Spark:
 
         ``on_progress`` is called after every batch.
         """
-        run = self.start(graph, name, on_built=on_built)
+        run: SparkRun | GroupedRun
+        if self.groups is None:
+            run = self.start(graph, name, on_built=on_built)
+        else:
+            run = self.start_groups(graph, name, on_built=on_built)
         run.on_progress = on_progress
         with Interrupts() as interrupts:
             while not run.wait(_POLL_S):

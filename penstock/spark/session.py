@@ -83,6 +83,8 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         "spark.executor.extraJavaOptions": _STACK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # groups of queries get a pool each; within a pool, and without groups, jobs come in their order
+        "spark.scheduler.mode": "FAIR",
         # plans in the middle of short jobs cost time, and with an empty branch goes what was observed there
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),

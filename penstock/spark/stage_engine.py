@@ -57,6 +57,7 @@ class StageEngine:
         self._formats: dict[int, RowFormat] = {}
         self._late: dict[str, int] = {}
         self._sent: dict[int, NDArray[np.int64]] = {}  # partial states by virtual partition, by stage
+        self._busy_told: dict[int, int] = {}
         self._settings = settings
         self._memory = MemoryCoordinator(background=False)
         self._outlets: dict[Input, Outlet] = {}
@@ -167,6 +168,16 @@ class StageEngine:
             "hot": hot,
             "by_channel": {str(channel): int(shipper.rows.sum()) for channel, shipper in self._shippers},
         }
+
+    def busy_ns(self) -> dict[str, int]:
+        """How long each operator was at work since the last call."""
+        found: dict[str, int] = {}
+        for vertex in self.engine.vertices:
+            busy_ns = vertex.counters.busy_ns - self._busy_told.get(vertex.index, 0)
+            self._busy_told[vertex.index] = vertex.counters.busy_ns
+            if busy_ns > 0:
+                found[vertex.operator.id] = found.get(vertex.operator.id, 0) + busy_ns
+        return found
 
     def late(self) -> dict[str, int]:
         """Late events by operator since the last call."""

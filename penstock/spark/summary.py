@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.metrics.batches import RunProgress
+
+
+def merged(
+    summaries: Sequence[SparkSummary], groups: int, progress: RunProgress, operators: int
+) -> SparkSummary:
+    """The end of a run of several groups: the last ``groups`` of these, and those before they parted."""
+    late: dict[str, int] = {}
+    for summary in summaries:
+        for operator, count in summary.late.items():
+            late[operator] = late.get(operator, 0) + count
+    last = summaries[len(summaries) - groups :]
+    return SparkSummary(
+        progress=progress,
+        complete=all(summary.complete for summary in last),
+        queries=sum(summary.queries for summary in last),
+        operators=operators,
+        late=late,
+        open_state=sum(summary.open_state for summary in last),
+        changes="\n".join(summary.changes for summary in last if summary.changes),
+        groups=groups,
+    )
 
 
 @dataclass(frozen=True)
@@ -19,6 +40,7 @@ class SparkSummary:
     late: Mapping[str, int]  # late events by operator, of this run
     open_state: int  # rows of state that an early stop left for the next run
     changes: str = ""  # how the app differs from the one that wrote the checkpoint
+    groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
 
     @property
     def bad_records(self) -> int:

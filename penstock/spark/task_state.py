@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.memory.edges import START_OF_TIME
+from penstock.operators.base import Operator
 from penstock.query.graph import SourceSpec
 from penstock.routing.route import partitions_of
 from penstock.spark.job import LocalJob, Warm
@@ -41,8 +42,19 @@ def load(
     found = StateStore(local.job.store).read(manifest, known, owned)
     for name, operator in engine.operators.items():
         seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.sources_above(name))
-        operator.import_state(found.get(name, {}), min(seen, default=START_OF_TIME))
+        operator.import_state(_fitted(found.get(name, {}), operator), min(seen, default=START_OF_TIME))
     return None
+
+
+def _fitted(tables: StateTables, operator: Operator) -> StateTables:
+    """The state without what only other queries read, which have gone into another group since."""
+    fitted: StateTables = {}
+    for kept in operator.state_formats:
+        if kept.name in tables:
+            table = tables[kept.name]
+            narrower = set(kept.schema.names) < set(table.schema.names)
+            fitted[kept.name] = table.select(kept.schema.names) if narrower else table
+    return fitted
 
 
 def store(

@@ -68,6 +68,10 @@ class TcpLines(NodeSource):
     def bounded(self) -> bool:
         return False
 
+    @property
+    def heard_once(self) -> bool:
+        return True
+
     def key(self) -> tuple[Any, ...]:
         if self._port == 0:
             return super().key()

@@ -130,6 +130,11 @@ class NodeSource(Source):
         itself.
         """
 
+    @property
+    def heard_once(self) -> bool:
+        """Whether a second reader, with positions of its own, would not be given the same events."""
+        return False
+
     def warm_up(self) -> None:
         """Does beforehand what the first read in a process would take long for, such as compiling."""
 
