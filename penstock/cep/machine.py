@@ -63,6 +63,8 @@ def advance(m: Machine, table: Any, words: Any, masks: Any, base: Int, start: In
     opening = np.int64(0)
     for i in range(places[0, FIRST], places[0, STOP]):
         opening |= np.int64(1) << places[follow[i, TARGET], BINDS]
+    # An event that fits nothing changes no run, unless it breaks the contiguity or is counted.
+    passes = modes[MODE] != STRICT and modes[WITHIN_EVENTS] == 0
     for index in range(start, len(masks)):
         key, mask, row = words[index], masks[index], base + index
         hashed = hash_key(key)
@@ -76,7 +78,8 @@ def advance(m: Machine, table: Any, words: Any, masks: Any, base: Int, start: In
             keys[entry, HEAD] = -1
             keys[entry, SIZE] = 0
             keys[entry, EVENTS] = 0
-        elif keys[entry, HEAD] < 0 and mask & opening == 0:
+        elif (keys[entry, HEAD] < 0 and mask & opening == 0) or (mask == 0 and passes):
+            keys[entry, EVENTS] += 1
             continue
         if not has_room(m, keys[entry, SIZE]):
             return index

@@ -20,6 +20,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     FilterSpec,
     FlatMapSpec,
+    MatchSetSpec,
     NamedExprs,
     Port,
     SelectSpec,
@@ -58,6 +59,7 @@ from penstock.query.windows import Window
 
 if TYPE_CHECKING:
     from penstock.query.keyed import KeyedStream, WindowedStream
+    from penstock.query.pattern_sets import PatternSet
 
 Columns = Mapping[str, Any]  # {name: expression or constant}
 Output = Schema | Mapping[str, str | DataType]
@@ -415,6 +417,23 @@ class Stream:
                 rows,
                 max_runs,
             )
+            return Stream(Feed(self._step(writing, name, spec, schema, None)))
+
+    def match_set(self, patterns: PatternSet, *, name: str | None = None) -> Stream:
+        """The matches of all patterns in a set, which may change while the app runs on the node engine.
+
+        Keys, pattern, match_start, match_end, and the columns that the set declares.
+        """
+        from penstock.query.pattern_sets import PatternSet
+
+        with Writing("match_set", name) as writing:
+            check_timed(self._feed)
+            if not isinstance(patterns, PatternSet):
+                raise QueryError(
+                    "not a pattern set", detail=f"got {patterns!r}", hint="write PatternSet({'id': 'int64'})"
+                )
+            schema = patterns.bind(self.schema, self._match_keys)
+            spec = MatchSetSpec(self._match_keys, patterns)
             return Stream(Feed(self._step(writing, name, spec, schema, None)))
 
     def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
