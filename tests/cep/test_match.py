@@ -132,6 +132,19 @@ def test_runs_and_events_beyond_the_deadline_are_given_up() -> None:
     assert step.operator.export_state() == {}
 
 
+def test_conditions_on_earlier_strings() -> None:
+    one = event("one", col("price") == 1)
+    same = event("same", (col("symbol").lower() == one["symbol"]) & one["symbol"].is_in(["a", "c"]))
+
+    def write(stream: ps.Stream) -> ps.Stream:
+        return stream.match(one >> same, {"symbol": same["symbol"]}, within="9s", contiguity="any")
+
+    rows = trades({"a": [1, 2], "B": [3, 3], "b": [1, 5], "A": [6, 6], "c": [1, 7]})
+    for row in run(rows, write):
+        assert row["symbol"].lower() in ("a", "c")
+    assert sorted(row["symbol"] for row in run(rows, write)) == ["A", "A", "a", "c"]
+
+
 def test_late_events_are_counted_and_handed_on() -> None:
     step = harness(LOW >> HIGH)
     step.feed([{"ts": 1, "symbol": "A", "price": 5}, {"ts": 0, "symbol": "A", "price": 30, LATE: True}])
