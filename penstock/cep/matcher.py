@@ -59,7 +59,7 @@ class Matcher:
         self.table = KeyTable(self.words.width)
         self.runs: Ints = np.zeros((64, 8), np.int64)
         self.nodes: Ints = np.zeros((1024, 4), np.int64)
-        self.keys: Ints = np.zeros((self.table.capacity, 3), np.int64)
+        self.keys: Ints = np.zeros((self.table.capacity, 5), np.int64)
         self.counts: Ints = np.zeros(m.COUNTS, np.int64)
         self.counts[m.FREE] = -1
         self._matches: Ints = np.zeros((1024, 6), np.int64)
@@ -124,6 +124,8 @@ class Matcher:
         heads = np.flatnonzero(np.append(True, is_last[:-1]))
         entries = owners[heads]
         self.keys[entries, m.HEAD] = first_run + heads
+        self.keys[entries, m.TAIL] = first_run + np.flatnonzero(is_last)
+        self.keys[entries, m.WANTED] = -1  # all: the next event that fits anything finds out
         self.keys[entries, m.SIZE] = np.diff(np.append(heads, count))
         self.keys[entries, m.EVENTS] = events[heads]
         self.counts[m.RUNS] += count
@@ -249,13 +251,16 @@ class Matcher:
 def _arrays(found: Automaton) -> tuple[Ints, Ints]:
     """The automaton as the machine reads it."""
     starts = np.cumsum([0, *map(len, found.follows)])
-    places = np.zeros((len(found.binds), 6), np.int64)
+    places = np.zeros((len(found.binds), 7), np.int64)
     places[:, m.BINDS] = found.binds
     places[:, m.FIRST], places[:, m.STOP] = starts[:-1], starts[1:]
     places[:, m.ACCEPTS], places[:, m.WAIT] = found.accepts, found.waits
     for position, follow in enumerate(found.follows):
         for one in follow:
             places[position, m.WATCH] |= one.guard
+            places[position, m.WANTS] |= one.guard
+            if one.target >= 0:
+                places[position, m.WANTS] |= 1 << found.binds[one.target]
     flat = [(one.target, one.guard) for follow in found.follows for one in follow]
     return places, np.array(flat or [(0, 0)], np.int64)
 
