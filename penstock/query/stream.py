@@ -487,7 +487,7 @@ class Stream:
                 raise QueryError(
                     "only operators that depend on time have a late output",
                     detail=f"got a {self!r}",
-                    hint="call late() on the result of agg, top, a join, cogroup, deduplicate or process",
+                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match or process gave",
                 )
             if side not in ("left", "right"):
                 raise QueryError(

@@ -111,6 +111,17 @@ def test_a_key_with_too_many_runs_opens_no_more_and_says_so_once() -> None:
     assert [row["match_start"] for row in step.rows()] == [0, 1, 2, 0, 1]
 
 
+def test_metrics_tell_of_runs_left_out() -> None:
+    app = ps.App("trades")
+    stream = app.source("trades", ps.sources.Rows(trades({"A": [5] * 9}), TRADES), event_time="ts")
+    app.sink("found", stream.match(LOW >> HIGH, within="9s", max_runs=4, name="swing"), ps.sinks.Discard())
+    with pytest.warns(PatternWarning, match="'swing' left out runs"):
+        summary = app.run(on=ps.Node(workers=1))
+    (swing,) = [operator for operator in summary.metrics.operators if operator.id == "swing"]
+    assert swing.dropped_runs == 5
+    assert swing.state_bytes > 0
+
+
 def test_runs_and_events_beyond_the_deadline_are_given_up() -> None:
     step = harness(LOW >> HIGH, max_runs=10_000)
     assert isinstance(step.operator, Match)
