@@ -25,6 +25,7 @@ from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.keyed import KeyedStream, WindowedStream
+from penstock.query.pattern_sets import PatternSet
 from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.stream import Stream
 from penstock.query.types import DataType, Field, Schema
@@ -46,6 +47,7 @@ __all__ = [
     "Group",
     "KeyedStream",
     "Pattern",
+    "PatternSet",
     "PenstockError",
     "ProcessFunction",
     "QueryError",

@@ -83,11 +83,15 @@ class Conditions:
         """The address of the function that evaluates conditions on earlier events; 0 if there are none."""
         if not self.bound:
             return 0
+        numbers = list(dict.fromkeys(number for number, _ in self.bound))
+        # All are written before the parameters are asked for: those know only what was added before.
+        written = [self._written([term for one, term in self.bound if one == number]) for number in numbers]
+        head = self._unpacked()
         functions: list[str] = []
         calls: list[str] = []
-        for number in dict.fromkeys(number for number, _ in self.bound):
-            terms = [term for owner, term in self.bound if owner == number]
-            functions += self._function(number, terms)
+        for number, (preamble, body) in zip(numbers, written, strict=True):
+            functions += ['@njit(error_model="numpy")', f"def bound_{number}(row, node, context):"]
+            functions += indented([*head, *preamble, "k = uint64(row)", *body])
             calls += [f"if event == {number}:", f"    return bound_{number}(row, node, context)"]
         imports = "at_bool, at_float32, at_float64, at_int32, at_int64, at_uint8, matrix_at"
         lines = [
@@ -100,33 +104,29 @@ class Conditions:
         source = HEADER + "\n" + "\n".join(lines) + "\n"
         return compile_callback("match_condition", source, CONDITION)
 
-    def _function(self, number: int, terms: list[Expr]) -> list[str]:
+    def _written(self, terms: list[Expr]) -> tuple[list[str], list[str]]:
+        """The preamble and the body of the function of one event."""
         references = [one for term in terms for one in bound_in(term)]
         builder = BoundBuilder(self._layout, self._strings, references, self._numbers, self._parameters)
         results = [
             is_true(builder, builder.emit(rewritten(term, lambda one: col(one.field_name)))) for term in terms
         ]
         walk = builder.walk()
-        # Addresses of constants and tables come behind those of columns, in the order of ``context``.
+        return builder.preamble(), [*walk, *builder.lines, f"return int64({' & '.join(results)})"]
+
+    def _unpacked(self) -> list[str]:
+        """Statements that make arrays of addresses, in the order of ``context``."""
         columns = [_at(dtype, place) for place, dtype in enumerate(self._layout.dtypes, 1)]
         behind = len(columns) + 1
-        tables = [
-            _at(table.dtype, place) for place, table in enumerate(self._parameters.arguments()[2], behind + 2)
-        ]
-        body = [
+        given = self._parameters.arguments()[2]
+        tables = [_at(table.dtype, place) for place, table in enumerate(given, behind + 2)]
+        return [
             "at_addresses = at_int64(context)",
             "nodes = matrix_at(at_addresses[0])",
             f"inp = ({', '.join(columns)},)",
             f"ints, floats = at_int64(at_addresses[{behind}]), at_float64(at_addresses[{behind + 1}])",
             f"tables = ({', '.join(tables)},)",
-            *builder.preamble(),
-            "k = uint64(row)",
-            *walk,
-            *builder.lines,
-            f"return int64({' & '.join(results)})",
         ]
-        head = ['@njit(error_model="numpy")', f"def bound_{number}(row, node, context):"]
-        return [*head, *indented(body)]
 
 
 def _at(dtype: np.dtype[Any], place: int) -> str:

@@ -16,23 +16,24 @@ from penstock.cep.addresses import call_condition
 from penstock.state.table import ABSENT, FULL, find, hash_key, insert
 
 # Columns of ``places``, one row per position of the automaton.
-BINDS, FIRST, STOP, ACCEPTS, WAIT, WATCH = range(6)
+BINDS, FIRST, STOP, ACCEPTS, WAIT, WATCH, WANTS = range(7)
 # Columns of ``follow``: continuations.
 TARGET, GUARD = range(2)
 # Columns of ``runs``.
 POS, SEEN, NODE, SEQ, TIME, ROW, DUE, NEXT = range(8)
 # Columns of ``nodes``: one binding each. SEQ is the number of the event in its key.
 N_ROW, N_EVENT, N_PARENT, N_SEQ = range(4)
-# Columns of ``keys``, by entry.
-HEAD, SIZE, EVENTS = range(3)
+# Columns of ``keys``, by entry: its list of runs, how many events it has seen, and the events of the pattern
+# that some run may be waiting or watching for (bits; perhaps too many).
+HEAD, TAIL, SIZE, EVENTS, WANTED = range(5)
 # Columns of ``rows``: kept events.
 R_TIME, R_ORDER, R_SUB, GONE = range(4)
 # Columns of ``matches``.
 M_NODE, M_TIME, M_ORDER, M_SUB, M_START, M_END = range(6)
 # Places in ``counts``; the last eight are where the machine is just now.
-(RUNS, FREE, LIVE, NODES, MATCHES, DROPPED, NEW_HEAD, NEW_TAIL, NEW_SIZE) = range(9)
-(NOW_TIME, NOW_ORDER, NOW_SUB, NOW_NUMBER, NOW_ODD) = range(9, 14)
-COUNTS = 14
+(RUNS, FREE, LIVE, NODES, MATCHES, DROPPED, NEW_HEAD, NEW_TAIL, NEW_SIZE, NEW_WANTED) = range(10)
+(NOW_TIME, NOW_ORDER, NOW_SUB, NOW_NUMBER, NOW_ODD) = range(10, 15)
+COUNTS = 15
 # Places in ``modes``.
 (MODE, SKIP, CONSUMED, WITHIN, WITHIN_EVENTS, PERIOD, MAX_RUNS, ALL_ROWS, PRUNE, FAN_OUT) = range(10)
 # The conditions on earlier events: a bit for each event of the pattern that has some, the address of the
@@ -63,6 +64,8 @@ def advance(m: Machine, table: Any, words: Any, masks: Any, base: Int, start: In
     opening = np.int64(0)
     for i in range(places[0, FIRST], places[0, STOP]):
         opening |= np.int64(1) << places[follow[i, TARGET], BINDS]
+    # An event that fits nothing changes no run, unless it breaks the contiguity or is counted.
+    passes = modes[MODE] != STRICT and modes[WITHIN_EVENTS] == 0
     for index in range(start, len(masks)):
         key, mask, row = words[index], masks[index], base + index
         hashed = hash_key(key)
@@ -73,10 +76,11 @@ def advance(m: Machine, table: Any, words: Any, masks: Any, base: Int, start: In
             entry = insert(table, key, hashed)
             if entry == FULL:
                 return index
-            keys[entry, HEAD] = -1
+            set_head(m, entry, -1)
             keys[entry, SIZE] = 0
             keys[entry, EVENTS] = 0
-        elif keys[entry, HEAD] < 0 and mask & opening == 0:
+        elif (keys[entry, HEAD] < 0 and mask & opening == 0) or (mask == 0 and passes):
+            keys[entry, EVENTS] += 1
             continue
         if not has_room(m, keys[entry, SIZE]):
             return index
@@ -166,6 +170,8 @@ def append(m: Machine, run: Int) -> None:
     runs[run, NEXT] = -1
     counts[NEW_TAIL] = run
     counts[NEW_SIZE] += 1
+    if runs[run, POS] >= 0:
+        counts[NEW_WANTED] |= m[0][runs[run, POS], WANTS]
 
 
 @njit(error_model="numpy")
@@ -200,11 +206,20 @@ def drop_behind(m: Machine, mark: Int) -> None:
 def offer(m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: Int) -> None:
     """Offers an event to all runs of its key, start by start; at last, it may start a match itself."""
     _, _, modes, runs, _, keys, counts, _, rows = m
-    counts[NEW_HEAD] = counts[NEW_TAIL] = -1
-    counts[NEW_SIZE] = 0
-    if mask & opening != 0:
-        open_start(m, entry, row, sequence)
     run = keys[entry, HEAD]
+    counts[NEW_HEAD] = counts[NEW_TAIL] = -1
+    counts[NEW_SIZE] = counts[NEW_WANTED] = 0
+    if mask & keys[entry, WANTED] == 0 and modes[MODE] != STRICT and modes[CONSUMED] == 0:
+        # No run can be touched: the list stays as it is, and only a new start is added to it.
+        counts[NEW_HEAD], counts[NEW_TAIL] = run, keys[entry, TAIL]
+        counts[NEW_SIZE], counts[NEW_WANTED] = keys[entry, SIZE], keys[entry, WANTED]
+        run = -1
+    if mask & opening != 0:
+        opened = open_start(m, entry, row, sequence)
+        if run < 0:
+            run = opened
+        elif opened >= 0:
+            runs[keys[entry, TAIL], NEXT] = opened
     while run >= 0:
         start = runs[run, SEQ]
         mark = counts[NEW_TAIL]
@@ -225,16 +240,18 @@ def offer(m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: I
         if rows[row, GONE] == 0:
             decide(m, mark, complete)
     keys[entry, HEAD] = counts[NEW_HEAD]
+    keys[entry, TAIL] = counts[NEW_TAIL]
     keys[entry, SIZE] = counts[NEW_SIZE]
+    keys[entry, WANTED] = counts[NEW_WANTED]
 
 
 @njit(error_model="numpy")
-def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> None:
-    """Puts a run that has bound nothing yet behind the others of its key."""
+def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> Int:
+    """A run that has bound nothing yet; -1 if its key has too many runs."""
     modes, runs, keys, counts, rows = m[2], m[3], m[5], m[6], m[8]
     if keys[entry, SIZE] >= modes[MAX_RUNS]:
         counts[DROPPED] += 1
-        return
+        return np.int64(-1)
     run = new_run(m)
     runs[run, POS] = 0
     runs[run, SEEN] = 0
@@ -244,13 +261,7 @@ def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> None:
     runs[run, ROW] = row
     runs[run, DUE] = deadline(m, rows[row, R_TIME])
     runs[run, NEXT] = -1
-    last = keys[entry, HEAD]
-    if last < 0:
-        keys[entry, HEAD] = run
-        return
-    while runs[last, NEXT] >= 0:
-        last = runs[last, NEXT]
-    runs[last, NEXT] = run
+    return run
 
 
 @njit(error_model="numpy")
@@ -465,7 +476,7 @@ def finish(m: Machine, entry: Int) -> None:
         free_run(m, run)
         keys[entry, SIZE] -= 1
         run = following
-    keys[entry, HEAD] = drop_until(m, entry, run, last)
+    set_head(m, entry, drop_until(m, entry, run, last))
     if modes[SKIP] == PAST_LAST:
         settle(m, entry)
 
@@ -478,7 +489,17 @@ def settle(m: Machine, entry: Int) -> None:
     while run >= 0 and runs[run, POS] == DONE:
         report(m, runs[run, NODE], runs[run, TIME], runs[run, SEEN], counts[NOW_NUMBER])
         run = drop_until(m, entry, run, nodes[runs[run, NODE], N_SEQ])
+    set_head(m, entry, run)
+
+
+@njit(error_model="numpy")
+def set_head(m: Machine, entry: Int, run: Int) -> None:
+    """Lets the list of a key begin at ``run``, which is in it; -1 empties it."""
+    keys = m[5]
     keys[entry, HEAD] = run
+    if run < 0:
+        keys[entry, TAIL] = -1
+        keys[entry, WANTED] = 0
 
 
 @njit(error_model="numpy")
@@ -519,9 +540,11 @@ def tick(m: Machine, entry: Int, before_us: Int) -> None:
         while run != chosen:
             before, run = run, runs[run, NEXT]
         if before < 0:
-            keys[entry, HEAD] = runs[chosen, NEXT]
+            set_head(m, entry, runs[chosen, NEXT])
         else:
             runs[before, NEXT] = runs[chosen, NEXT]
+            if keys[entry, TAIL] == chosen:
+                keys[entry, TAIL] = before
         free_run(m, chosen)
         keys[entry, SIZE] -= 1
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.cep import machine as m
 from penstock.cep.matcher import Matcher
-from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
-from penstock.operators.system_columns import system_column
+from penstock.memory.layout import Columns, Layout
 from penstock.operators.window_rows import KeyHash
 from penstock.query.types import DataType, Field
 from penstock.state.table import KeyTable
@@ -68,11 +67,11 @@ class MatchState:
                     bound_owners.append(entry)
                 run, number = row[m.NEXT], number + 1
         kept = np.array(sorted(events), np.int64)
-        held = tuple(column[kept] for column in matcher.columns)
+        held = tuple(column[kept] for column in matcher.events.columns)
         words = matcher.words.encode(self._layout, held, 0, len(kept))
         numbers = np.array([events[row] for row in kept.tolist()], np.int64)
         return [
-            ((numbers, matcher.rows[kept, m.GONE], *held), key_hash(words)),
+            ((numbers, matcher.events.rows[kept, m.GONE], *held), key_hash(words)),
             self._keyed(runs, 7, owners, key_hash),
             self._keyed(bindings, 4, bound_owners, key_hash),
         ]
@@ -98,13 +97,8 @@ class MatchState:
         matcher.reserve()
         event_keys = matcher.table.find(words)
         bound_keys = matcher.table.find(key_words(matcher.words, self.formats[2].layout, bindings))
-        base = len(matcher.rows)
-        added = np.zeros((len(events[0]), 4), np.int64)
-        for place, name in ((m.R_TIME, TIME), (m.R_ORDER, ORDER), (m.R_SUB, SUB)):
-            added[:, place] = system_column(layout, name, columns, 0, len(events[0]))
-        added[:, m.GONE] = events[1]
-        matcher.rows = np.concatenate((matcher.rows, added))
-        matcher.columns = tuple(map(np.concatenate, zip(matcher.columns, columns, strict=True)))
+        base = matcher.events.add(columns, len(events[0]))
+        matcher.events.rows[base : matcher.events.count, m.GONE] = events[1]
         place_of = KeyTable(2)  # (key, number of the event) → its place among the events
         place_of.insert(np.column_stack((event_keys, events[0])))
         at = place_of.find(np.column_stack((bound_keys, bindings[3]))) + base

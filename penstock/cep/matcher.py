@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from penstock.cep import machine as m
 from penstock.cep.conditions import INTS, MACHINE, MATRIX, Conditions
+from penstock.cep.kept_events import KeptEvents
 from penstock.cep.measures import Measures
 from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.operators.system_columns import system_column
 from penstock.query.automaton import Automaton, automaton
 from penstock.query.graph import MatchSpec
 from penstock.query.matching import PatternWarning
@@ -29,6 +29,9 @@ Ints = NDArray[np.int64]
 
 _MODES = {Contiguity.STRICT: m.STRICT, Contiguity.NEXT: m.NEXT_MATCH, Contiguity.ANY: m.ANY_MATCH}
 _SKIPS = {AfterMatch.NO_SKIP: m.NO_SKIP, AfterMatch.TO_NEXT: m.TO_NEXT, AfterMatch.PAST_LAST: m.PAST_LAST}
+
+
+_FEW = 1024  # bindings or events that are not worth tidying up
 
 
 class Matcher:
@@ -55,13 +58,13 @@ class Matcher:
         """Forgets all runs and events."""
         self.table = KeyTable(self.words.width)
         self.runs: Ints = np.zeros((64, 8), np.int64)
-        self.nodes: Ints = np.zeros((256, 4), np.int64)
-        self.keys: Ints = np.zeros((self.table.capacity, 3), np.int64)
+        self.nodes: Ints = np.zeros((1024, 4), np.int64)
+        self.keys: Ints = np.zeros((self.table.capacity, 5), np.int64)
         self.counts: Ints = np.zeros(m.COUNTS, np.int64)
         self.counts[m.FREE] = -1
-        self._matches: Ints = np.zeros((256, 6), np.int64)
-        self.rows: Ints = np.zeros((0, 4), np.int64)
-        self.columns: Columns = self._layout.allocate(0)  # kept events, one per row of ``rows``
+        self._matches: Ints = np.zeros((1024, 6), np.int64)
+        self.events = KeptEvents(self._layout)
+        self._tidy = (0, 0)  # bindings and events when it was last tidied up
         self._made: list[Columns] = []
         self._context: Any = None  # keeps alive what conditions on earlier events read by address
 
@@ -93,8 +96,8 @@ class Matcher:
     @property
     def nbytes(self) -> int:
         """What runs, bindings and kept events take."""
-        matrices = (self.runs, self.nodes, self.keys, self._matches, self.rows, *self.columns)
-        return sum(array.nbytes for array in matrices) + self.table.nbytes
+        matrices = (self.runs, self.nodes, self.keys, self._matches)
+        return sum(array.nbytes for array in matrices) + self.events.nbytes + self.table.nbytes
 
     def place(self, nodes: Ints, owners: Ints, runs: list[Ints], ends: Ints) -> None:
         """Puts in bindings and runs that were saved: runs by key and in order, with their last bindings.
@@ -121,6 +124,8 @@ class Matcher:
         heads = np.flatnonzero(np.append(True, is_last[:-1]))
         entries = owners[heads]
         self.keys[entries, m.HEAD] = first_run + heads
+        self.keys[entries, m.TAIL] = first_run + np.flatnonzero(is_last)
+        self.keys[entries, m.WANTED] = -1  # all: the next event that fits anything finds out
         self.keys[entries, m.SIZE] = np.diff(np.append(heads, count))
         self.keys[entries, m.EVENTS] = events[heads]
         self.counts[m.RUNS] += count
@@ -143,27 +148,18 @@ class Matcher:
             self.keys,
             self.counts,
             self._matches,
-            self.rows,
+            self.events.rows,
         )
 
     def _take_events(self, columns: Columns, count: int) -> None:
-        base = len(self.rows)
         words = self.words.encode(self._layout, columns, 0, count)
         columns = tuple(np.ascontiguousarray(column[:count]) for column in columns)
         masks = self.conditions.masks(columns, count)
-        self.columns = (
-            tuple(np.concatenate(both) for both in zip(self.columns, columns, strict=True))
-            if base
-            else columns
-        )
-        added = np.zeros((count, 4), np.int64)
-        for place, name in ((m.R_TIME, TIME), (m.R_ORDER, ORDER), (m.R_SUB, SUB)):
-            added[:, place] = system_column(self._layout, name, columns, 0, count)
-        self.rows = np.concatenate((self.rows, added)) if base else added
+        base = self.events.add(columns, count)
         done = 0
         while True:
             if self.conditions.bound:
-                self._context = self.conditions.context(self.nodes, self.columns)
+                self._context = self.conditions.context(self.nodes, self.events.columns)
                 self._modes[m.CONTEXT] = self._context[0].ctypes.data
             done = self._advance(self._machine, self.table.arrays, words, masks, base, done)
             if done == count:
@@ -181,14 +177,16 @@ class Matcher:
         period = int(self._modes[m.PERIOD])
         ticks = size * (int(self._modes[m.WITHIN]) // period + 1) if period else 0
         self.runs = _lengthened(self.runs, _room(self.counts[m.LIVE] + needed, len(self.runs)))
-        self.nodes = _lengthened(self.nodes, _room(self.counts[m.NODES] + needed, len(self.nodes)))
+        # Twice the room, so that tidying up is paid for by what was bound since.
+        room = _room(2 * (int(self.counts[m.NODES]) + needed), len(self.nodes))
+        self.nodes = _lengthened(self.nodes, room)
         self._matches = _lengthened(self._matches, _room(needed + ticks, len(self._matches)))
 
     def _drain(self) -> None:
         """Turns the matches found so far into rows: their bindings are still there."""
         count = int(self.counts[m.MATCHES])
         if count:
-            self._made.append(self._measures.rows(self._matches[:count], self.nodes, self.columns))
+            self._made.append(self._measures.rows(self._matches[:count], self.nodes, self.events.columns))
             self.counts[m.MATCHES] = 0
         if self.counts[m.DROPPED] and not self._warned:
             self._warned = True
@@ -205,19 +203,24 @@ class Matcher:
         idle = idle[self.keys[idle, m.HEAD] < 0]
         if len(idle):
             self.table.remove(idle)
-        self._compact(self._machine)
-        bound = self.nodes[: self.counts[m.NODES]]
-        used = np.zeros(len(self.rows), np.bool_)
-        used[bound[:, m.N_ROW]] = True
-        if used.all():
+        if not self.counts[m.LIVE]:
+            self.counts[m.NODES] = 0
+            self.events = KeptEvents(self._layout)
+            self._tidy = (0, 0)
             return
-        places = np.cumsum(used) - 1
-        bound[:, m.N_ROW] = places[bound[:, m.N_ROW]]
-        live = self.runs[: self.counts[m.RUNS]]
-        open_rows = live[:, m.POS] != m.UNUSED
-        live[open_rows, m.ROW] = places[live[open_rows, m.ROW]]
-        self.rows = self.rows[used]
-        self.columns = tuple(column[used] for column in self.columns)
+        bound, kept = self._tidy
+        if self.counts[m.NODES] <= 2 * bound + _FEW and self.events.count <= 2 * kept + _FEW:
+            return
+        self._compact(self._machine)
+        nodes = self.nodes[: self.counts[m.NODES]]
+        used = np.zeros(self.events.count, np.bool_)
+        used[nodes[:, m.N_ROW]] = True
+        places = self.events.keep(used)
+        nodes[:, m.N_ROW] = places[nodes[:, m.N_ROW]]
+        runs = self.runs[: self.counts[m.RUNS]]
+        is_open = runs[:, m.POS] != m.UNUSED
+        runs[is_open, m.ROW] = places[runs[is_open, m.ROW]]
+        self._tidy = (len(nodes), self.events.count)
 
     def _ordered(self, columns: Columns) -> Columns:
         target = self._target
@@ -248,13 +251,16 @@ class Matcher:
 def _arrays(found: Automaton) -> tuple[Ints, Ints]:
     """The automaton as the machine reads it."""
     starts = np.cumsum([0, *map(len, found.follows)])
-    places = np.zeros((len(found.binds), 6), np.int64)
+    places = np.zeros((len(found.binds), 7), np.int64)
     places[:, m.BINDS] = found.binds
     places[:, m.FIRST], places[:, m.STOP] = starts[:-1], starts[1:]
     places[:, m.ACCEPTS], places[:, m.WAIT] = found.accepts, found.waits
     for position, follow in enumerate(found.follows):
         for one in follow:
             places[position, m.WATCH] |= one.guard
+            places[position, m.WANTS] |= one.guard
+            if one.target >= 0:
+                places[position, m.WANTS] |= 1 << found.binds[one.target]
     flat = [(one.target, one.guard) for follow in found.follows for one in follow]
     return places, np.array(flat or [(0, 0)], np.int64)
 

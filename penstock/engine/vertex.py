@@ -133,6 +133,7 @@ class Vertex:
             blocks_in_use=sum(outlet.pool.blocks_in_use for outlet in self.outlets),
             late=operator.late_events,
             state_bytes=operator.state_bytes,
+            dropped_runs=operator.dropped_runs,
             schedule_wait_ns=counters.schedule_wait_ns,
             markers=counters.markers,
             marker_wait_ns=counters.marker_wait_ns,

@@ -74,7 +74,7 @@ def compile_callback(name: str, source: str, signature: Any) -> int:
         callback = _callbacks.get(key)
         if callback is None:
             module, path = _module(name, source, key[2])
-            if on_compile is not None and not path.parent.joinpath("__pycache__").exists():
+            if on_compile is not None and not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbi")):
                 on_compile(name)
             callback = numba.cfunc(signature, cache=True, error_model="numpy")(getattr(module, name))
             if callback.cache_hits:

@@ -15,6 +15,7 @@ _COUNTS = (
     "busy_ns",
     "backpressured",
     "late",
+    "dropped_runs",
     "schedule_wait_ns",
     "markers",
     "marker_wait_ns",
@@ -92,6 +93,7 @@ class OperatorMetrics:
     markers: int
     marker_wait_ns: int
     elapsed_ns: int = 0  # of the run
+    dropped_runs: int = 0  # of a pattern, beyond the limit of a key
     open_wait_ns: int = 0  # how long it has had work and no turn, now
 
     @property

@@ -217,6 +217,11 @@ class Operator(ABC):
         return 0
 
     @property
+    def dropped_runs(self) -> int:
+        """What it left out to stay within its memory: runs of a pattern."""
+        return 0
+
+    @property
     def open_windows(self) -> int:
         """Windows, sessions or timers not finished yet: what an early stop leaves behind."""
         return 0

@@ -18,6 +18,7 @@ from penstock.query.graph import (
     Input,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSetSpec,
     MatchSpec,
     NestedAggregateSpec,
     Node,
@@ -35,7 +36,16 @@ from penstock.query.types import Field, Schema
 
 _STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, UnionSpec, LookupSpec)
 #: Out of these, several events can come that differ in nothing but ``$sub``.
-_MULTIPLYING = (ExplodeSpec, FlatMapSpec, BatchSpec, ProcessSpec, MatchSpec, CoGroupSpec, UnionSpec)
+_MULTIPLYING = (
+    ExplodeSpec,
+    FlatMapSpec,
+    BatchSpec,
+    ProcessSpec,
+    MatchSpec,
+    MatchSetSpec,
+    CoGroupSpec,
+    UnionSpec,
+)
 #: Their rows are told apart by ``$order`` alone.
 _HASHED_ORDER = (
     WindowAggregateSpec,
@@ -158,7 +168,7 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             needed = timed | {pair[index] for pair in on}
             needed |= {theirs for ours, side, theirs in columns if side == index and ours in demanded}
             return needed | (_ORDER if ORDER in demanded else frozenset())
-        case CoGroupSpec() | ProcessSpec():
+        case CoGroupSpec() | ProcessSpec() | MatchSetSpec():
             return timed | _ORDER | set(schema.names)
         case MatchSpec(keys, pattern):
             asked = [one.condition for one in pattern.events() if one.condition is not None]

@@ -8,6 +8,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchSetSpec,
     MatchSpec,
     NestedAggregateSpec,
     ProcessSpec,
@@ -29,6 +30,7 @@ ROUTED = (
     DeduplicateSpec,
     ProcessSpec,
     MatchSpec,
+    MatchSetSpec,
 )
 
 
@@ -51,7 +53,7 @@ def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
     match spec:
         case WindowAggregateSpec(keys) | NestedAggregateSpec(keys) | WindowTopSpec(keys):
             return keys
-        case DeduplicateSpec(keys) | ProcessSpec(keys) | MatchSpec(keys):
+        case DeduplicateSpec(keys) | ProcessSpec(keys) | MatchSpec(keys) | MatchSetSpec(keys):
             return keys
         case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on) | GroupJoinSpec(on):
             return tuple(pair[index] for pair in on)

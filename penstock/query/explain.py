@@ -18,6 +18,7 @@ from penstock.query.graph import (
     GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSetSpec,
     MatchSpec,
     NamedExprs,
     NestedAggregateSpec,
@@ -139,6 +140,8 @@ def _details(spec: Spec) -> str:
             return f"{_by(keys)}{function_name(function)}"
         case MatchSpec(keys, pattern):
             return f"{_by(keys)}{pattern!r}, {_matching(spec)}"
+        case MatchSetSpec(keys, patterns):
+            return f"{_by(keys)}{', '.join(patterns.names) or 'no patterns yet'}, parallel by key only"
     return ""
 
 

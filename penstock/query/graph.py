@@ -231,6 +231,14 @@ class MatchSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class MatchSetSpec:
+    """Reports the matches of patterns that change while the app runs."""
+
+    keys: tuple[str, ...]
+    patterns: Any  # penstock.query.pattern_sets.PatternSet
+
+
+@dataclass(frozen=True, eq=False)
 class SinkSpec:
     sink: Sink
 
@@ -254,6 +262,7 @@ Spec = (
     | DeduplicateSpec
     | ProcessSpec
     | MatchSpec
+    | MatchSetSpec
     | SinkSpec
 )
 
@@ -277,6 +286,7 @@ KINDS: dict[type, str] = {
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
     MatchSpec: "match",
+    MatchSetSpec: "match_set",
     SinkSpec: "sink",
 }
 

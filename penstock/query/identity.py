@@ -22,6 +22,7 @@ from penstock.query.graph import (
     GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
+    MatchSetSpec,
     MatchSpec,
     NestedAggregateSpec,
     ProcessSpec,
@@ -35,6 +36,7 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.lookup import table_digest
+from penstock.query.pattern_sets import PatternSet
 from penstock.query.step import Step
 from penstock.query.types import Schema
 
@@ -57,6 +59,7 @@ _KINDS: dict[type, str] = {
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
     MatchSpec: "match",
+    MatchSetSpec: "match_set",
     SinkSpec: "sink",
 }
 
@@ -124,7 +127,7 @@ def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
         return str(value)
     if isinstance(value, bool | int | float | str | None):
         return (type(value).__name__, repr(value))
-    if isinstance(value, ProcessFunction | Source | Sink) or callable(value):
+    if isinstance(value, ProcessFunction | PatternSet | Source | Sink) or callable(value):
         return function(value)
     if is_dataclass(value):
         parts = ((field.name, _value(getattr(value, field.name), function)) for field in fields(value))

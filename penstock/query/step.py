@@ -11,6 +11,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchSetSpec,
     MatchSpec,
     NestedAggregateSpec,
     Port,
@@ -34,6 +35,7 @@ TIMED_SPECS = (
     DeduplicateSpec,
     ProcessSpec,
     MatchSpec,
+    MatchSetSpec,
 )
 
 LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"

@@ -20,6 +20,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     FilterSpec,
     FlatMapSpec,
+    MatchSetSpec,
     NamedExprs,
     Port,
     SelectSpec,
@@ -58,6 +59,7 @@ from penstock.query.windows import Window
 
 if TYPE_CHECKING:
     from penstock.query.keyed import KeyedStream, WindowedStream
+    from penstock.query.pattern_sets import PatternSet
 
 Columns = Mapping[str, Any]  # {name: expression or constant}
 Output = Schema | Mapping[str, str | DataType]
@@ -417,6 +419,23 @@ class Stream:
             )
             return Stream(Feed(self._step(writing, name, spec, schema, None)))
 
+    def match_set(self, patterns: PatternSet, *, name: str | None = None) -> Stream:
+        """The matches of all patterns in a set, which may change while the app runs on the node engine.
+
+        Keys, pattern, match_start, match_end, and the columns that the set declares.
+        """
+        from penstock.query.pattern_sets import PatternSet
+
+        with Writing("match_set", name) as writing:
+            check_timed(self._feed)
+            if not isinstance(patterns, PatternSet):
+                raise QueryError(
+                    "not a pattern set", detail=f"got {patterns!r}", hint="write PatternSet({'id': 'int64'})"
+                )
+            schema = patterns.bind(self.schema, self._match_keys)
+            spec = MatchSetSpec(self._match_keys, patterns)
+            return Stream(Feed(self._step(writing, name, spec, schema, None)))
+
     def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
         """The matches of a pattern written as SQL's ``MATCH_RECOGNIZE``; the guide says what is read.
 
@@ -468,7 +487,7 @@ class Stream:
                 raise QueryError(
                     "only operators that depend on time have a late output",
                     detail=f"got a {self!r}",
-                    hint="call late() on the result of agg, top, a join, cogroup, deduplicate or process",
+                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match or process gave",
                 )
             if side not in ("left", "right"):
                 raise QueryError(

@@ -446,13 +446,23 @@ def preference(key: Key, bound: Bindings) -> list[int]:
     return [*ranks, next(i for i, one in enumerate(options(todo)) if one.name is None)]
 
 
+def decided(key: Key, bound: Bindings, waits: bool) -> tuple[Any, ...]:
+    """Sorts matches of one start by when they are decided, then by their events, a longer one first."""
+    ranks = preference(key, bound)
+    events = [(index, rank) for (_, index), rank in zip(bound, ranks[:-1], strict=True)]
+    return waits, 0 if waits else bound[-1][1], [*events, (len(key.rows), 0)]
+
+
 def enumerate_matches(key: Key) -> list[Bindings]:
-    """The matches of one key by definition, unrestricted; with 'past_last' not for contiguity any."""
+    """The matches of one key by definition, unrestricted."""
     spec, found, after = key.spec, [], -1
     for start in range(len(key.rows)):
-        possible = [bound for bound, _ in candidates(key, start)]
+        found_here = candidates(key, start)
+        possible = [bound for bound, _ in found_here]
         if spec.contiguity is not Contiguity.ANY:
             possible = sorted(possible, key=lambda bound: preference(key, bound))[:1]
+        elif spec.after is not AfterMatch.NO_SKIP:
+            possible = [bound for bound, _ in sorted(found_here, key=lambda one: decided(key, *one))[:1]]
         if spec.after is AfterMatch.PAST_LAST:
             if start <= after or not possible:
                 continue

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.graph import MatchSpec
+from penstock.query.matching import PatternWarning
 from penstock.query.types import Schema
 from tests.cep.oracle import Key, simulate
 from tests.cep.strategies import SCHEMA, specs, streams
@@ -69,7 +72,7 @@ def check(one: Any, rows: list[dict[str, Any]], seed: int) -> int:
     assert made == expected(spec, schema, rows), spec.pattern
     if spec.within_us is not None:
         assert matcher.open_runs == 0
-        assert len(matcher.rows) == 0
+        assert matcher.events.count == 0
     return len(made)
 
 
@@ -100,8 +103,22 @@ def test_conditions_on_earlier_events_match_as_the_oracle_says(one: Any, rows: A
     check(one, rows, seed)
 
 
+@settings(max_examples=40)
+@given(specs(("k",), False), streams(20), st.integers(0, 5), st.integers(6, 11))
+def test_a_limit_of_runs_leaves_out_the_same_wherever_batches_end(
+    one: Any, rows: Any, seed: int, other: int
+) -> None:
+    assume(one is not None)
+    limited = replace(one[0], max_runs=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PatternWarning)
+        first, second = (run(limited, one[1], rows, number) for number in (seed, other))
+    assert first[0] == second[0]
+    assert first[1].dropped_runs == second[1].dropped_runs
+
+
 @pytest.mark.slow
-@settings(settings.get_profile("thorough"), max_examples=250)
+@settings(settings.get_profile("thorough"), max_examples=120)
 @given(specs(("k",), rows=("one", "all")) | specs(rows=("one", "all")), streams(14), st.integers(0, 99))
 def test_random_patterns_match_as_the_oracle_says(one: Any, rows: Any, seed: int) -> None:
     check(one, rows, seed)

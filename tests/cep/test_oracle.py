@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings
 
 from penstock.query.expr import col
 from penstock.query.matching import matched
-from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.types import Schema
 from tests.cep.oracle import Key, enumerate_matches, simulate
@@ -73,13 +72,27 @@ def test_every_construct_matches_what_the_design_says(
     assert found(pattern, letters, **options) == expected
 
 
-@settings(max_examples=60)
-@given(specs(consumption=("unrestricted",)), streams(6))
-def test_runs_find_what_the_definition_allows(one: Any, rows: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("after", ["no_skip", "to_next", "past_last"])
+@pytest.mark.parametrize("contiguity", ["strict", "next", "any"])
+def test_runs_find_what_the_definition_allows(contiguity: str, after: str) -> None:
+    @settings(max_examples=20)
+    @given(specs((), True, (contiguity,), (after,), ("unrestricted",)), streams(6))
+    def compare(one: Any, rows: list[dict[str, Any]]) -> None:
+        check(one, rows)
+
+    compare()
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("thorough"), max_examples=300)
+@given(specs(consumption=("unrestricted",)), streams(7))
+def test_more_runs_find_what_the_definition_allows(one: Any, rows: list[dict[str, Any]]) -> None:
+    check(one, rows)
+
+
+def check(one: Any, rows: list[dict[str, Any]]) -> None:
     assume(one is not None)
     spec, _ = one
-    assume(spec.after is not AfterMatch.TO_NEXT or spec.contiguity is not Contiguity.ANY)
-    assume(spec.after is not AfterMatch.PAST_LAST or spec.contiguity is not Contiguity.ANY)
     assume(spec.within_us is not None)  # else what the end of the input leaves undecided is not reported
     key = key_of(spec, SCHEMA, rows)
     assert sorted(report.bound for report in simulate(key)) == sorted(enumerate_matches(key))
