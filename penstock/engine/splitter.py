@@ -30,6 +30,10 @@ Counters = Callable[[], list[tuple[int, int]]]
 Force = Callable[[tuple[int, ...]], tuple[int, ...]]
 
 
+#: What remains of older measurements of a task's cost at each look.
+_KEPT = 0.9
+
+
 @dataclass(frozen=True)
 class _Together:
     """Several outlets counted as one."""
@@ -68,6 +72,7 @@ class Splitter(Operator):
         self._next_ns = 0
         self._memory = Memory()
         self._counted = [(0, 0)] * exchange.tasks
+        self._recent: np.ndarray = np.zeros((exchange.tasks, 2))
         self._rows: np.ndarray = np.zeros(exchange.tasks, np.int64)
         self._migration: Migration | None = None  # decided, not yet told
         self._number = 0
@@ -134,14 +139,7 @@ class Splitter(Operator):
             self._begin(self._force(route))
             return
         assert self._control is not None
-        counted = self.counters()
-        costs = [
-            (spent - spent_before) / max(1, processed - processed_before)
-            for (processed, spent), (processed_before, spent_before) in zip(
-                counted, self._counted, strict=True
-            )
-        ]
-        self._counted = counted
+        costs = self._costs_ns()
         rows = self._router.take_rows()
         routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
         spent_ns = tuple((routed * np.array(costs)).tolist())
@@ -156,6 +154,20 @@ class Splitter(Operator):
             requested + len(decision.moves),
         )
         self._begin(decision.requested)
+
+    def _costs_ns(self) -> list[float]:
+        """What an event costs in each task, of late. Events are taken in one turn and often worked on in
+        another, and a turn's time has others' in it: so a single look says little."""
+        counted = self.counters()
+        newest = np.array(counted, np.float64) - np.array(self._counted, np.float64)
+        self._counted = counted
+        self._recent = self._recent * _KEPT + newest
+        processed, spent = self._recent[:, 0], self._recent[:, 1]
+        usual = spent.sum() / max(1.0, processed.sum())
+        costs: list[float] = np.divide(
+            spent, processed, out=np.full(len(spent), usual), where=processed > 0
+        ).tolist()
+        return costs
 
     def _begin(self, route: tuple[int, ...]) -> None:
         moves = moves_between(self._router.route, route)

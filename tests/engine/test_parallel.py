@@ -54,7 +54,7 @@ def parallel_nodes(draw: st.DrawFn) -> ps.Node:
 
 
 #: Kernels are compiled for every graph, so the others are for the slow run.
-_QUICK = {"process", "deduplicate after union", "join", "sessions", "late"}
+_QUICK = {"aggregate", "deduplicate", "interval join", "late", "process"}
 
 
 @pytest.mark.parametrize(
