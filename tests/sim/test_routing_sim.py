@@ -40,6 +40,12 @@ def test_partial_aggregation_sends_one_row_a_key_and_task_by_hand() -> None:
     assert batch.task_ns == (20.0, 26.0)
 
 
+def test_results_cost_the_task_that_has_them_by_hand() -> None:
+    keys = np.array([0, 0, 2, 1])  # two keys of task 0, one of task 1
+    run = simulate(HashGrouping(2), [keys], 2, RowCosts(10.0, result_ns=4.0), jitter=0.0)
+    assert run.batches[0].task_ns == (38.0, 14.0)
+
+
 def test_state_that_moves_costs_both_tasks() -> None:
     eager = RoutingControl(chi=0.1, settle=0.0, smoothing=1.0, cooldown=0, least_gain=0.0)
     keys = np.array([0, 2, 0, 2])  # both of task 0, in partitions 0 and 2
