@@ -40,7 +40,7 @@ from penstock.routing.rebalancer import DEFAULT_CHI
 ROUNDS = 200  # the work of the heavy function
 DEFAULT, FULL = Plan(), Plan(40, 100_000, 20, 50_000, 10.0)
 FULL_MEASURED = MeasuredPlan(
-    200_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 9, 24, 20_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 3
+    200_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 9, 1, 24, 20_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 3
 )
 HEADLINE = "1.0"  # the Zipf coefficient of the ratios
 
@@ -101,6 +101,8 @@ def run(options: Options) -> Report:
             "throughput_vs_hash": headline["throughput_vs_hash"],
             "of_bound": headline["of_bound"],
             "whole_run_vs_hash": headline["whole_run_vs_hash"],
+            "node_throughput_vs_hash_zipf_1.5": measured["node engine"]["1.5"]["throughput_vs_hash"],
+            "spark_cpu_throughput_vs_hash_zipf_1.5": measured["Spark"]["1.5"]["cpu_throughput_vs_hash"],
         },
         plots=(
             draw_imbalance(by_zipf, out / "skew-figure-7.png"),

@@ -31,6 +31,7 @@ class MeasuredPlan:
     node_events: int = 30_000
     node_zipf: tuple[float, ...] = (0.0, 1.0, 1.5)
     node_placements: int = 3
+    repeats: int = 2  # of each run, of which the fastest counts: other processes only ever slow one down
     spark_batches: int = 12
     spark_batch_events: int = 6_000
     spark_zipf: tuple[float, ...] = (1.0, 1.5)
@@ -53,9 +54,11 @@ def measure_node(plan: MeasuredPlan, rounds: int, chi: float) -> dict[str, dict[
     for zipf in plan.node_zipf:
         found: dict[str, list[float]] = {}
         for placement in range(plan.node_placements):
-            plain = _node_run(zipf, placement, plan.node_events, rounds, None)
-            ours = _node_run(zipf, placement, plan.node_events, rounds, chi)
-            _note(found, plain, ours)
+            both: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+            for _ in range(plan.repeats):
+                for runs, wanted in zip(both, (None, chi), strict=True):
+                    runs.append(_node_run(zipf, placement, plan.node_events, rounds, wanted))
+            _note(found, *(max(runs, key=lambda run: run["events_per_s"]) for runs in both))
         results[str(zipf)] = _summed(found, zipf)
         progress(f"skew: node, Zipf {zipf}: {results[str(zipf)]['throughput_vs_hash']:.2f} times hashing")
     return results
@@ -117,8 +120,8 @@ def _spark_run(
     progress(f"skew: Spark, Zipf {zipf}, chi {chi}: {time.perf_counter() - began_s:.0f} s")
     return {
         "events_per_s": rows / sum(batch.batch_ms for batch in settled) * 1e3,
-        # what routing can change: the slowest task's work, without what Spark spends around it
-        "task_events_per_s": rows / sum(batch.parts_ms["task_engine"] for batch in settled) * 1e3,
+        # what routing can change: the CPU time of the busiest task of each batch, whatever else runs here
+        "cpu_events_per_s": rows / sum(max(batch.routing["task_cpu_ms"]) for batch in settled) * 1e3,
         "lit": median([batch.routing["lit_by_stage"][1] for batch in settled]),
         "migrations": float(sum(batch.routing.get("observed", 0) for batch in batches)),
     }
@@ -126,6 +129,8 @@ def _spark_run(
 
 def _note(found: dict[str, list[float]], plain: dict[str, float], ours: dict[str, float]) -> None:
     values = {"throughput_vs_hash": ours["events_per_s"] / plain["events_per_s"]}
+    if "cpu_events_per_s" in ours:
+        values["cpu_throughput_vs_hash"] = ours["cpu_events_per_s"] / plain["cpu_events_per_s"]
     values |= {f"hash_{name}": value for name, value in plain.items() if name != "migrations"}
     for name, value in (values | ours).items():
         found.setdefault(name, []).append(value)
