@@ -154,8 +154,8 @@ def latencies(plan: Plan, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str,
     """Mean latency at the paper's rate, in ms: medians over hash seeds.
 
     Time is scaled: the costs' relation is what was measured, but 10,000 events a second keep 16 evenly
-    loaded tasks busy for 70 % of the time, as they would a cluster of the paper's kind, if every event were of
-    another item.
+    loaded tasks busy for 70 % of the time, as they would a cluster of the paper's kind, if every event were
+    of another item.
     """
     scale = LATENCY_USE * TASKS / LATENCY_RATE * 1e9 / (costs.row_ns + costs.result_ns)
     scaled = replace(
