@@ -82,7 +82,7 @@ class Splitter(Operator):
         self._rows: np.ndarray = np.zeros(exchange.tasks, np.int64)
         self._migration: Migration | None = None  # decided, not yet told
         self._number = 0
-        self._is_suspicious = False  # a partition is too heavy for any task
+        self._is_suspicious = False  # a partition has more rows than a whole task should
         self._hot: dict[Any, float] = {}  # keys that are, with their share of the events
         self._told = (0.0, 0.0, 0, 0)  # LIT, expected LIT, planned, requested
         self.counters: Counters = lambda: [(0, 0)] * exchange.tasks
@@ -159,12 +159,12 @@ class Splitter(Operator):
         assert self._control is not None
         costs = self._costs_ns()
         rows = self._router.take_rows()
+        self._is_suspicious = max(rows) * self._exchange.tasks > sum(rows)
         routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
         spent_ns = tuple((routed * np.array(costs)).tolist())
         observed = Observed(route, self._exchange.tasks, rows, spent_ns)
         decision, self._memory = self._control.look([observed], self._memory)
         plan = decision.planned
-        self._is_suspicious = bool(plan.too_heavy)
         _, _, planned, requested = self._told
         self._told = (
             load_imbalance(spent_ns),
@@ -189,7 +189,7 @@ class Splitter(Operator):
         return costs
 
     def _look_for_hot_key(self, index: int, columns: Columns, start: int, hashes: Hashes) -> None:
-        """A partition alone is more than a task may have: if it is one key's fault, says which."""
+        """A partition alone has more rows than a task should: if it is one key's fault, says which."""
         if len(hashes) < _FEWEST:
             return
         self._is_suspicious = False
