@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.bench.report import Options, Report, progress
 from penstock.bench.skew_costs import measure_costs
+from penstock.bench.skew_measured import WORKERS, MeasuredPlan, measure_node, measure_spark
 from penstock.bench.skew_plots import (
     draw_bottleneck,
     draw_changing,
@@ -15,6 +16,7 @@ from penstock.bench.skew_plots import (
     draw_heavy,
     draw_imbalance,
     draw_latency,
+    draw_measured,
 )
 from penstock.bench.skew_simulated import (
     CHI,
@@ -35,8 +37,11 @@ from penstock.bench.skew_simulated import (
 from penstock.routing.catalogue import DEFAULT_PARTITIONS_PER_TASK
 from penstock.routing.rebalancer import DEFAULT_CHI
 
-ROUNDS = 50  # the work of the heavy function
+ROUNDS = 200  # the work of the heavy function
 DEFAULT, FULL = Plan(), Plan(40, 100_000, 20, 50_000, 10.0)
+FULL_MEASURED = MeasuredPlan(
+    200_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 9, 1, 24, 20_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 3
+)
 HEADLINE = "1.0"  # the Zipf coefficient of the ratios
 
 
@@ -56,6 +61,11 @@ def run(options: Options) -> Report:
             waits[name][str(zipf)] = latencies(plan, of, keys)
         progress(f"skew: Zipf {zipf}: counts of every grouping simulated")
     over_time = changing(plan, costs, DEFAULT_CHI)
+    measuring = FULL_MEASURED if options.full else MeasuredPlan()
+    measured = {
+        "node engine": measure_node(measuring, ROUNDS, DEFAULT_CHI),
+        "Spark": measure_spark(measuring, ROUNDS, DEFAULT_CHI),
+    }
     headline = by_zipf[HEADLINE]
     out = options.out
     return Report(
@@ -72,6 +82,8 @@ def run(options: Options) -> Report:
             "latency_rate": LATENCY_RATE,
             "latency_scaled_to_use": LATENCY_USE,
             "plan": asdict(plan),
+            "measured_workers": WORKERS,
+            "measured_plan": asdict(measuring),
         },
         figures={
             "migrations": headline["migrations"],
@@ -83,11 +95,14 @@ def run(options: Options) -> Report:
             "counts": applications,
             "latency_ms": waits,
             "changing": over_time,
+            "measured": measured,
         },
         ratios={
             "throughput_vs_hash": headline["throughput_vs_hash"],
             "of_bound": headline["of_bound"],
             "whole_run_vs_hash": headline["whole_run_vs_hash"],
+            "node_throughput_vs_hash_zipf_1.5": measured["node engine"]["1.5"]["throughput_vs_hash"],
+            "spark_cpu_throughput_vs_hash_zipf_1.5": measured["Spark"]["1.5"]["cpu_throughput_vs_hash"],
         },
         plots=(
             draw_imbalance(by_zipf, out / "skew-figure-7.png"),
@@ -98,5 +113,6 @@ def run(options: Options) -> Report:
             draw_heavy(by_zipf, out / "skew-heavy.png"),
             draw_chi(by_chi, out / "skew-chi.png"),
             draw_changing(over_time, out / "skew-changing.png"),
+            draw_measured(measured, out / "skew-measured.png"),
         ),
     )

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
 from penstock.engine.operator_threads import OperatorThreads
-from penstock.engine.parallel import SPLIT
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
-from penstock.engine.splitter import Splitter
+from penstock.engine.splitter import SPLIT, Splitter
 from penstock.engine.summary import Summary
 from penstock.engine.turn import located as located
 from penstock.engine.vertex import Vertex

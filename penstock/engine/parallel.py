@@ -9,7 +9,7 @@ from typing import Any
 from penstock.cep.catalogue import operator_for
 from penstock.engine.migration import Exchange
 from penstock.engine.settings import Settings
-from penstock.engine.splitter import Splitter
+from penstock.engine.splitter import SPLIT, Splitter
 from penstock.engine.task import Task
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Edge, Outlet
@@ -17,9 +17,6 @@ from penstock.memory.layout import Layout
 from penstock.operators.base import Build, Operator
 from penstock.operators.routed import is_routed, routing_keys
 from penstock.query.graph import Node
-
-#: How the splitter of an operator is called in metrics.
-SPLIT = ".split"
 
 
 def is_splittable(node: Node) -> bool:

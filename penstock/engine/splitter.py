@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,19 +16,28 @@ from penstock.memory.layout import Columns
 from penstock.metrics.routing import RoutingMetrics
 from penstock.operators.base import Build, Operator
 from penstock.operators.routed import routing_keys
+from penstock.operators.rows import RowReader
 from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.routing.control import Memory, RoutingControl
+from penstock.routing.hot_keys import HotKey, beyond_routing, warning
 from penstock.routing.imbalance import load_imbalance
 from penstock.routing.load import Observed
 from penstock.routing.route import even_route, moves_between
-from penstock.routing.router import Router
+from penstock.routing.router import Hashes, Router
 from penstock.state.keys import KeyWords
 
 #: By task: events processed and time spent so far.
 Counters = Callable[[], list[tuple[int, int]]]
 #: Plans instead of the control, for tests: the next route, given the one that is.
 Force = Callable[[tuple[int, ...]], tuple[int, ...]]
+
+
+#: What remains of older measurements of a task's cost at each look.
+_KEPT = 0.9
+_FEWEST = 256  # events of a block that say something about a key
+#: How the splitter of an operator is called in metrics.
+SPLIT = ".split"
 
 
 @dataclass(frozen=True)
@@ -68,9 +78,12 @@ class Splitter(Operator):
         self._next_ns = 0
         self._memory = Memory()
         self._counted = [(0, 0)] * exchange.tasks
+        self._recent: np.ndarray = np.zeros((exchange.tasks, 2))
         self._rows: np.ndarray = np.zeros(exchange.tasks, np.int64)
         self._migration: Migration | None = None  # decided, not yet told
         self._number = 0
+        self._is_suspicious = False  # a partition has more rows than a whole task should
+        self._hot: dict[Any, float] = {}  # keys that are, with their share of the events
         self._told = (0.0, 0.0, 0, 0)  # LIT, expected LIT, planned, requested
         self.counters: Counters = lambda: [(0, 0)] * exchange.tasks
 
@@ -85,7 +98,10 @@ class Splitter(Operator):
         if self._migration is not None:
             return 0  # ``flush`` tells of it, behind what was sent so far
         words = self._words[index].encode(self.inputs[index], columns, start, stop)
-        split = self._router.split(self._hashes[index](words))
+        hashes = self._hashes[index](words)
+        if self._is_suspicious:
+            self._look_for_hot_key(index, columns, start, hashes)
+        split = self._router.split(hashes)
         for task in range(self._exchange.tasks):
             rows = split.rows(task)
             if rows.size:
@@ -115,7 +131,14 @@ class Splitter(Operator):
         lit, expected, planned, requested = self._told
         tasks = self._exchange.tasks
         return RoutingMetrics(
-            tasks, tuple(self._rows.tolist()), lit, expected, planned, requested, self._exchange.observed
+            tasks,
+            tuple(self._rows.tolist()),
+            lit,
+            expected,
+            planned,
+            requested,
+            self._exchange.observed,
+            dict(self._hot),
         )
 
     def _is_due(self) -> bool:
@@ -134,15 +157,9 @@ class Splitter(Operator):
             self._begin(self._force(route))
             return
         assert self._control is not None
-        counted = self.counters()
-        costs = [
-            (spent - spent_before) / max(1, processed - processed_before)
-            for (processed, spent), (processed_before, spent_before) in zip(
-                counted, self._counted, strict=True
-            )
-        ]
-        self._counted = counted
+        costs = self._costs_ns()
         rows = self._router.take_rows()
+        self._is_suspicious = max(rows) * self._exchange.tasks > sum(rows)
         routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
         spent_ns = tuple((routed * np.array(costs)).tolist())
         observed = Observed(route, self._exchange.tasks, rows, spent_ns)
@@ -156,6 +173,37 @@ class Splitter(Operator):
             requested + len(decision.moves),
         )
         self._begin(decision.requested)
+
+    def _costs_ns(self) -> list[float]:
+        """What an event costs in each task, of late. Events are taken in one turn and often worked on in
+        another, and a turn's time has others' in it: so a single look says little."""
+        counted = self.counters()
+        newest = np.array(counted, np.float64) - np.array(self._counted, np.float64)
+        self._counted = counted
+        self._recent = self._recent * _KEPT + newest
+        processed, spent = self._recent[:, 0], self._recent[:, 1]
+        usual = spent.sum() / max(1.0, processed.sum())
+        costs: list[float] = np.divide(
+            spent, processed, out=np.full(len(spent), usual), where=processed > 0
+        ).tolist()
+        return costs
+
+    def _look_for_hot_key(self, index: int, columns: Columns, start: int, hashes: Hashes) -> None:
+        """A partition alone has more rows than a task should: if it is one key's fault, says which."""
+        if len(hashes) < _FEWEST:
+            return
+        self._is_suspicious = False
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        hottest = int(counts.argmax())
+        reader = RowReader(self.inputs[index], self.strings, routing_keys(self.node.spec, index))
+        place = start + int(first[hottest])
+        (key,) = reader.tuples(columns, slice(place, place + 1))
+        step = self.id.removesuffix(SPLIT)
+        found = HotKey(step, key[0] if len(key) == 1 else key, float(counts[hottest]) / len(hashes))
+        for hot in beyond_routing([found], self._exchange.tasks):
+            if hot.key not in self._hot:
+                self._hot[hot.key] = hot.share
+                print(f"penstock: {warning(hot, self._exchange.tasks)}", file=sys.stderr)
 
     def _begin(self, route: tuple[int, ...]) -> None:
         moves = moves_between(self._router.route, route)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -16,3 +18,4 @@ class RoutingMetrics:
     planned: int = 0
     requested: int = 0
     observed: int = 0  # those whose new owner has taken over
+    hot_keys: Mapping[Any, float] = field(default_factory=dict)  # beyond any routing, with their share

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock.routing.grouping import Grouping
 from penstock.routing.router import Hashes
 from penstock.routing.two_tier import TwoTierGrouping
-from penstock.sim.routing import RowCosts, merges_by_task
+from penstock.sim.routing import RowCosts, merges_by_task, results_by_task
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class QueueSetting:
 def mean_latency_ms(grouping: Grouping, hashes: Hashes, costs: RowCosts, setting: QueueSetting) -> float:
     """The mean over the second half of the rows: what waits before each, and its own work.
 
-    A grouping that splits keys owes the merge of a window's partial results when the window closes; that is
-    work of the tasks that merge, and rows that come meanwhile wait behind it.
+    A grouping that splits keys owes the merge of a window's partial results when the window closes, and every
+    grouping what becomes of the results; that is work of tasks, and rows that come meanwhile wait behind it.
     """
     per_step = max(1, round(setting.rate * setting.step_s))
     steps_per_window = max(1, round(setting.window_s / setting.step_s))
@@ -52,10 +52,13 @@ def mean_latency_ms(grouping: Grouping, hashes: Hashes, costs: RowCosts, setting
         spent += work
         window.append((rows, given))
         if len(window) == steps_per_window:
-            if grouping.splits_keys:
-                together = [np.concatenate(parts) for parts in zip(*window, strict=True)]
-                merges = merges_by_task(together[0], together[1], setting.tasks)
-                backlog = backlog + merges * costs.merge_ns
+            keys, owners = (np.concatenate(parts) for parts in zip(*window, strict=True))
+            splits = grouping.splits_keys
+            if splits:
+                backlog = backlog + merges_by_task(keys, owners, setting.tasks) * costs.merge_ns
+            if costs.result_ns:
+                results = results_by_task(keys, owners, setting.tasks, merged=splits)
+                backlog = backlog + results * costs.result_ns
             if isinstance(grouping, TwoTierGrouping):
                 grouping.look(tuple(spent.tolist()))
             spent[:] = 0.0

@@ -19,7 +19,7 @@ from penstock.kernels.hashing import hash_i64
 from penstock.routing.grouping import Grouping
 from penstock.routing.imbalance import load_imbalance
 from penstock.routing.route import Move
-from penstock.routing.router import Hashes
+from penstock.routing.router import Hashes, Tasks
 from penstock.routing.two_tier import TwoTierGrouping
 
 Floats = NDArray[np.float64]
@@ -31,6 +31,7 @@ class RowCosts:
 
     row_ns: float
     merge_ns: float = 0.0  # a partial result, in the task that merges
+    result_ns: float = 0.0  # what becomes of a key's result at the end of a batch, in the task that has it
     moved_ns: float = 0.0  # a key's state, in its old task and in its new one
 
 
@@ -110,6 +111,8 @@ def simulate(
             merges = merges_by_task(sent, given, tasks)
             merged = int(merges.sum())
             spent += merges * costs.merge_ns
+        if costs.result_ns:
+            spent += results_by_task(sent, given, tasks, merged=grouping.splits_keys) * costs.result_ns
         spent *= random.normal(1.0, jitter, tasks).clip(0.5, 1.5)
         took = spent + moving
         moving = np.zeros(tasks)
@@ -143,11 +146,19 @@ def best_share(shares: Floats, tasks: int) -> float:
     return max(float(shares.max()), 1.0 / tasks)
 
 
-def merges_by_task(hashes: Hashes, given: NDArray[np.int32], tasks: int) -> Floats:
+def merges_by_task(hashes: Hashes, given: Tasks, tasks: int) -> Floats:
     """Partial results by the task that merges them: that of the key's hash."""
     keys, places = np.unique(hashes, return_inverse=True)
     pairs = np.unique(places.astype(np.int64) * tasks + given)
     return np.bincount(keys[pairs // tasks] % tasks, minlength=tasks).astype(np.float64)
+
+
+def results_by_task(hashes: Hashes, given: Tasks, tasks: int, *, merged: bool) -> Floats:
+    """Whole results by the task that has them: that of the key's hash if they were ``merged``, else the one
+    that the key was given to."""
+    keys, first = np.unique(hashes, return_index=True)
+    owners = keys % tasks if merged else given[first]
+    return np.bincount(owners, minlength=tasks).astype(np.float64)
 
 
 def _partial(hashes: Hashes, tasks: int) -> Hashes:

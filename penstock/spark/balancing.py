@@ -39,6 +39,8 @@ class Balancing:
         self.told = {"observed": moved}
         measured = observed(reports, route, tasks)
         if tasks > 1 and measured:
+            spent = zip(*(one.cpu_ns for one in measured.values()), strict=True)
+            self.told["task_cpu_ms"] = [round(sum(stages_ns) / 1e6, 3) for stages_ns in spent]
             self.told["lit_by_stage"] = {stage: round(_lit(one), 4) for stage, one in measured.items()}
             self._warn(reports, tasks)
         if wanted != tasks:

@@ -54,7 +54,7 @@ def parallel_nodes(draw: st.DrawFn) -> ps.Node:
 
 
 #: Kernels are compiled for every graph, so the others are for the slow run.
-_QUICK = {"process", "deduplicate after union", "join", "sessions", "late"}
+_QUICK = {"aggregate", "deduplicate", "interval join", "late", "process"}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,22 @@ def test_keys_follow_the_load_and_the_metrics_say_so() -> None:
     assert told.observed == told.requested >= 1
     assert told.planned >= told.requested
     assert summary.metrics["ledger"].processed == 8_000
+
+
+def test_a_key_that_no_routing_can_help_with_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    app, sink = ps.App("hot"), ps.sinks.Memory()
+    rows = {"ts": list(range(6_000)), "k": [7 if number % 5 else number for number in range(6_000)]}
+    source = ps.sources.Columns(rows, {"ts": "timestamp", "k": "int64"})
+    first = app.source("numbers", source, event_time="ts").deduplicate("k", name="first")
+    app.sink("out", first, sink)
+    eager = RoutingControl(chi=0.1, cooldown=0)
+    node = ps.Node(tasks=2, block_events=512, workers=1, rebalance=eager, rebalance_every_s=0.0)
+    summary = app.run(on=node)
+    assert len(sink.rows()) == 1_201
+    assert summary.metrics.routing["first"].hot_keys[7] == pytest.approx(0.8, abs=0.05)
+    told = capsys.readouterr().err
+    assert told.count("step 'first': key 7 has 80% of the events") == 1
+    assert "no routing can help" in told
 
 
 def test_without_rebalancing_nothing_moves() -> None:

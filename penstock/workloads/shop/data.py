@@ -38,6 +38,7 @@ class ShopSettings:
     zipf: the coefficient of the items' popularity, or steps of (second, coefficient) with the first at 0.
     moves_every_s: after so many seconds of event time other items are the hot ones; None: never.
     events_per_second: how many events share one second of event time.
+    first_item: the smallest item_id. Other ids hash differently, so this stands for another hash seed.
     disorder_us: an event's time lies at most this much before the time that its offset stands for.
     """
 
@@ -48,6 +49,7 @@ class ShopSettings:
     events_per_second: int = 10_000
     base_us: int = 1_511_568_000_000_000  # 2017-11-25
     disorder_us: int = 0
+    first_item: int = 1
 
     def __post_init__(self) -> None:
         if self.events_per_second <= 0:
@@ -122,6 +124,7 @@ class ShopEvents:
                 guides,
                 self._stride,
                 epoch,
+                settings.first_item,
                 columns["user_id"][start:stop],
                 columns["item_id"][start:stop],
                 columns["category_id"][start:stop],
@@ -133,7 +136,7 @@ class ShopEvents:
     def hottest(self, offset: int) -> int:
         """The item that is most in demand at an offset."""
         _, epoch, _ = self._stretch(offset)
-        return _item(0, self._stride, epoch, self.settings.items)
+        return _item(0, self._stride, epoch, self.settings.items) + self.settings.first_item
 
     def _stretch(self, offset: int) -> tuple[float, int, int | None]:
         """The coefficient at an offset, how often the hot items have moved, and where either changes."""
@@ -175,7 +178,7 @@ def _coprime(items: int) -> int:
 @njit(nogil=True, cache=True)
 def _item(rank: int, stride: int, epoch: int, items: int) -> int:
     # Another epoch begins elsewhere, so that what was hot is no longer so.
-    return (rank * stride + epoch * 7_919) % items + 1
+    return (rank * stride + epoch * 7_919) % items
 
 
 @njit(nogil=True, cache=True)
@@ -197,6 +200,7 @@ def _fill(
     guides: NDArray[np.int64],
     stride: int,
     epoch: int,
+    first_item: int,
     user_id: NDArray[np.int64],
     item_id: NDArray[np.int64],
     category_id: NDArray[np.int64],
@@ -219,7 +223,7 @@ def _fill(
         rank = guides[chance >> np.uint64(48)]
         while bounds[rank] <= share:
             rank += 1
-        item = _item(rank, stride, epoch, bounds.size)
+        item = _item(rank, stride, epoch, bounds.size) + first_item
         item_id[i] = item
         category_id[i] = item % CATEGORIES + 1
         user_id[i] = np.int64((detail >> half) * np.uint64(USERS) >> half) + 1
