@@ -1,1 +1,1 @@
-"""Complex event processing: patterns, the splitter, detector instances and the merger."""
+"""Complex event processing: patterns in streams, how they are matched and how streams are split for it."""
