@@ -45,6 +45,7 @@ class SplitterOperator(Operator):
             self._runs[number] = number
             self._splitter.register(number)
         self._changes = list(detection.changes)
+        self._control = detection.control() if detection.control is not None else None
         self._stop = 0
         self._last_us = 0
 
@@ -77,6 +78,8 @@ class SplitterOperator(Operator):
         self._last_us = int(batch.times[-1])
         self._detection.buffer.add(batch)
         self._send(self._splitter.split(batch))
+        if self._control is not None and (wanted := self._control.observe(batch)) is not None:
+            self._detection.request(min(wanted, self._detection.most))
 
     def _send(self, dealt: Dealt) -> None:
         cuts = dealt.cuts
@@ -103,6 +106,8 @@ class SplitterOperator(Operator):
         self._fleet, more = self._fleet.advance(now_s, drained)
         for command in (*commands, *more):
             self._obey(command)
+        self._detection.planned = self._fleet.planned
+        self._detection.requested = self._fleet.requested
         self._detection.observed = self._fleet.observed
         if not self._detection.degrees_seen or self._detection.degrees_seen[-1] != self._fleet.observed:
             self._detection.degrees_seen.append(self._fleet.observed)
