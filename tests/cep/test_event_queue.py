@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from penstock.cep.assignment import Assignment
 from penstock.cep.event_queue import EventQueue
-from penstock.cep.instances import EventBuffer, Found
-from penstock.cep.merger import Merger
+from penstock.cep.instances import EventBuffer
+from penstock.cep.merger import Merger, Place
 from penstock.cep.selections import EventBatch
 from penstock.cep.splitter import Splitter
 from penstock.cep.splitter_pairs import Sequence, one_of
 from penstock.cep.splitter_windows import TupleWindows
+from penstock.memory.edges import END_OF_TIME
 from penstock.query.errors import PenstockError
 
 
@@ -116,19 +117,20 @@ def test_the_buffer_joins_batches_and_frees_whole_ones() -> None:
     assert buffer.between(12, 20).times.tolist() == list(range(12, 20))
 
 
-def found(*rows: tuple[int, int, int]) -> Found:
-    """(closer, number, what) each."""
-    closers, numbers, what = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Found(numbers, closers, what[:, None])
+def place(*rows: tuple[int, int, int]) -> Place:
+    """(closer, number, rank) each; the closer's time is ten times its position."""
+    closers, numbers, ranks = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Place(10 * closers, closers, numbers, ranks)
 
 
 def test_the_merger_waits_for_the_slowest_and_numbers_on() -> None:
     merger = Merger()
-    merger.add(found((5, 1, 10), (5, 1, 11), (9, 4, 12)))
-    assert merger.release(5).positions.tolist() == []
-    merger.add(found((5, 0, 13), (7, 2, 14)))
-    first = merger.release(8)
-    assert first.positions[:, 0].tolist() == [13, 10, 11, 14]
-    assert first.sequence.tolist() == [0, 1, 2, 3]
+    merger.add(place((5, 1, 0), (5, 1, 1), (9, 4, 0)), (np.array([10, 11, 12]),))
+    assert merger.release(50)[0].tolist() == []
+    merger.add(place((5, 0, 0), (7, 2, 0)), (np.array([13, 14]),))
+    sequence, (what,) = merger.release(80)
+    assert what.tolist() == [13, 10, 11, 14]
+    assert sequence.tolist() == [0, 1, 2, 3]
     assert merger.held == 1
-    assert merger.release(10).sequence.tolist() == [4]
+    assert merger.release(END_OF_TIME)[0].tolist() == [4]
+    assert merger.release(END_OF_TIME)[0].tolist() == []
