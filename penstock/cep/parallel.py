@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from penstock.cep.assignment import Assignment
-from penstock.cep.degree_control import DegreeControl
 from penstock.cep.instances import Detector, EventBuffer
 from penstock.cep.parallel_operators import InstanceOperator, MergerOperator, SplitterOperator
 from penstock.cep.selections import Predicates
@@ -23,6 +22,9 @@ from penstock.operators.custom import CustomSpec
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph, Input, Node
 from penstock.query.types import DataType, Field, Schema
+
+if TYPE_CHECKING:  # it loads statistics that few need
+    from penstock.cep.degree_control import DegreeControl
 
 #: The columns of a selection on its way to its instance.
 SELECTION = Schema(
