@@ -42,7 +42,7 @@ def run(options: Options) -> Report:
     for overlap, rate in windows.items():
         progress(f"patterns: {overlap:,} overlapping windows: the splitter takes {rate:,.0f} events/s")
     traffic = workload(3_000.0 if options.full else 1_500.0, 2.0)
-    measured = measure_detection(traffic, 9 if options.full else 5)
+    measured = measure_detection(traffic, 15 if options.full else 7)
     costs = measure_costs(traffic)
     simulated = simulate(costs, len(traffic))
     one_open = min(windows[1], *families.values())
