@@ -1,63 +1,77 @@
-"""The merger: one deterministic order with consecutive numbers, whoever found what and when (buffer
-limits II-B)."""
+"""The merger: one deterministic order with consecutive numbers, whoever found what and when (buffer limits
+II-B)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock.cep.instances import Found
 from penstock.cep.selections import NOTHING, Ints
+from penstock.memory.edges import END_OF_TIME
+from penstock.memory.layout import Columns
 
 
 @dataclass(frozen=True)
-class Ordered:
-    """Matches in their final order."""
+class Place:
+    """Where matches stand in the order: one entry per match in each.
 
-    sequence: Ints  # consecutive, from 0 on over the whole stream
-    numbers: Ints
-    closers: Ints
-    positions: NDArray[np.int64]
+    ``closed_at`` never falls with ``closers``: it is the event time of the event that closed the selection.
+    """
 
-    def __len__(self) -> int:
-        return len(self.sequence)
+    closed_at: Ints
+    closers: Ints  # position of that event in the stream
+    numbers: Ints  # of the selection
+    ranks: Ints  # within the selection
 
 
 class Merger:
     """Orders matches by (event that closed their selection, number of the selection, rank within it):
     the order in which one instance that works on selections as they close would give them.
 
-    A match is held back until no instance can still find one before it: every instance says up to which
-    closing event it is done.
+    A match is held back until no instance can still find one before it.
     """
 
     def __init__(self) -> None:
-        self._held: list[Found] = []
+        self._held: list[tuple[Place, Columns]] = []
         self._sequence = 0
 
     @property
     def held(self) -> int:
         """Matches that wait for other instances."""
-        return sum(len(found.numbers) for found in self._held)
+        return sum(len(place.numbers) for place, _ in self._held)
 
-    def add(self, found: Found) -> None:
-        if len(found.numbers):
-            self._held.append(found)
+    @property
+    def bytes(self) -> int:
+        return sum(column.nbytes for _, columns in self._held for column in columns)
 
-    def release(self, done: int) -> Ordered:
-        """The matches of all selections closed by an event before position ``done``; every instance has come
-        that far."""
+    def add(self, place: Place, columns: Columns) -> None:
+        """Matches of one instance, with whatever columns they have; not copied."""
+        if len(place.numbers):
+            self._held.append((place, columns))
+
+    def release(self, before_us: int) -> tuple[Ints, Columns]:
+        """The matches of all selections closed before this time, with their sequence numbers; every
+        instance has come that far. ``END_OF_TIME`` releases everything."""
         if not self._held:
-            return Ordered(NOTHING, NOTHING, NOTHING, np.zeros((0, 0), np.int64))
-        numbers = np.concatenate([found.numbers for found in self._held])
-        closers = np.concatenate([found.closers for found in self._held])
-        positions = np.concatenate([found.positions for found in self._held])
-        order = np.lexsort((numbers, closers))  # stable: matches of one selection keep their order
-        ready = int(np.searchsorted(closers[order], done))
+            return NOTHING, ()
+        place = Place(
+            *(
+                np.concatenate([getattr(one, name) for one, _ in self._held])
+                for name in ("closed_at", "closers", "numbers", "ranks")
+            )
+        )
+        columns = tuple(
+            np.concatenate(arrays) for arrays in zip(*(found for _, found in self._held), strict=True)
+        )
+        order = np.lexsort((place.ranks, place.numbers, place.closers))
+        ready = len(order)
+        if before_us < END_OF_TIME:
+            ready = int(np.searchsorted(place.closed_at[order], before_us))
         kept, order = order[ready:], order[:ready]
-        self._held = [Found(numbers[kept], closers[kept], positions[kept])] if len(kept) else []
+        left = Place(place.closed_at[kept], place.closers[kept], place.numbers[kept], place.ranks[kept])
+        self._held = []
+        self.add(left, tuple(column[kept] for column in columns))
         sequence = np.arange(self._sequence, self._sequence + len(order))
         self._sequence += len(order)
-        return Ordered(sequence, numbers[order], closers[order], positions[order])
+        return sequence, tuple(column[order] for column in columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from penstock.cep.assignment import Assignment
 from penstock.cep.instances import Detector, EventBuffer
@@ -22,6 +22,9 @@ from penstock.operators.custom import CustomSpec
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph, Input, Node
 from penstock.query.types import DataType, Field, Schema
+
+if TYPE_CHECKING:  # it loads statistics that few need
+    from penstock.cep.degree_control import DegreeControl
 
 #: The columns of a selection on its way to its instance.
 SELECTION = Schema(
@@ -66,7 +69,11 @@ class Detection:
     outputs: tuple[Output, ...]
     rule: Assignment = Assignment.ROUND_ROBIN
     changes: tuple[tuple[int, int], ...] = ()
+    control: Callable[[], DegreeControl] | None = None
     wanted: int = 0
+    # metrics: what was calculated last, what the fleet will be, and what gets selections now
+    planned: int = 0
+    requested: int = 0
     observed: int = 0
     degrees_seen: list[int] = field(default_factory=list)
     buffer: EventBuffer = field(default_factory=EventBuffer)
@@ -133,10 +140,13 @@ def with_detection(
     degree: int = 1,
     most: int = 1,
     changes: Sequence[tuple[int, int]] = (),
+    control: Callable[[], DegreeControl] | None = None,
     rule: Assignment = Assignment.ROUND_ROBIN,
 ) -> tuple[Graph, Detection]:
     """The graph with a parallel detector behind step ``above``: whoever read that step's events reads
     matches.
+
+    control: what sets the degree while it runs; without it, ``changes`` and :meth:`Detection.request` do.
 
     A match has ``sequence``, consecutive from 0, ``closed_at``, when its selection was closed, and
     ``outputs``.
@@ -145,7 +155,7 @@ def with_detection(
         raise PenstockError(
             f"step '{name}': degree must be from 1 to {most}, the instances built; got {degree}"
         )
-    detection = Detection(predicates, detector, most, degree, tuple(outputs), rule, tuple(changes))
+    detection = Detection(predicates, detector, most, degree, tuple(outputs), rule, tuple(changes), control)
     events = graph[above].schema
     fields = [_renamed(events, output, name) for output in outputs]
     first = _node(f"{name}.splitter", SplitterSpec(detection), [above], SELECTION)

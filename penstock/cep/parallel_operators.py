@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.cep.instances import Assigned, work_on
+from penstock.cep.merger import Merger, Place
 from penstock.cep.selections import EventBatch, Ints
 from penstock.cep.splitter import Dealt, Splitter
 from penstock.memory.edges import END_OF_TIME
@@ -45,6 +46,7 @@ class SplitterOperator(Operator):
             self._runs[number] = number
             self._splitter.register(number)
         self._changes = list(detection.changes)
+        self._control = detection.control() if detection.control is not None else None
         self._stop = 0
         self._last_us = 0
 
@@ -77,6 +79,8 @@ class SplitterOperator(Operator):
         self._last_us = int(batch.times[-1])
         self._detection.buffer.add(batch)
         self._send(self._splitter.split(batch))
+        if self._control is not None and (wanted := self._control.observe(batch)) is not None:
+            self._detection.request(min(wanted, self._detection.most))
 
     def _send(self, dealt: Dealt) -> None:
         cuts = dealt.cuts
@@ -103,6 +107,8 @@ class SplitterOperator(Operator):
         self._fleet, more = self._fleet.advance(now_s, drained)
         for command in (*commands, *more):
             self._obey(command)
+        self._detection.planned = self._fleet.planned
+        self._detection.requested = self._fleet.requested
         self._detection.observed = self._fleet.observed
         if not self._detection.degrees_seen or self._detection.degrees_seen[-1] != self._fleet.observed:
             self._detection.degrees_seen.append(self._fleet.observed)
@@ -193,45 +199,31 @@ class InstanceOperator(Operator):
 
 
 class MergerOperator(Operator):
-    """Holds matches back until no instance can have an earlier one, then numbers them in their one order."""
+    """The merger as a step: it releases matches when every instance has passed the watermark."""
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
         self._input = build.inputs[0]
         self._output = next(iter(build.outputs.values()))
-        self._parts: list[Columns] = []
-        self._sequence = 0
+        self._places = [self._input.data(name) for name in ("closed_at", "closer", "number", "rank")]
+        self._merger = Merger()
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
-        self._parts.append(tuple(column[start:stop].copy() for column in columns))
+        copied = tuple(column[start:stop].copy() for column in columns)
+        self._merger.add(Place(*(copied[place] for place in self._places)), copied)
         return stop - start
 
     def on_watermark(self, watermark_us: int) -> None:
-        if not self._parts:
-            return
-        together = tuple(np.concatenate(arrays) for arrays in zip(*self._parts, strict=True))
-        layout = self._input
-        numbers, closers, ranks, closed_at = (
-            together[layout.data(name)] for name in ("number", "closer", "rank", "closed_at")
-        )
-        order = np.lexsort((ranks, numbers, closers))
-        # every event before the watermark has been cut, and every instance has passed the watermark
-        ready = closed_at[order] < watermark_us
-        if watermark_us == END_OF_TIME:
-            ready[:] = True
-        kept, order = order[~ready], order[ready]
-        self._parts = [tuple(column[kept] for column in together)] if len(kept) else []
-        if not len(order):
-            return
-        values = _named(layout, tuple(column[order] for column in together), 0, len(order))
-        values["sequence"] = np.arange(self._sequence, self._sequence + len(order))
-        values[ORDER] = values["sequence"]
-        self._sequence += len(order)
-        self.emit(_in_layout(self._output, values), len(order))
+        # every event before the watermark has been cut, and every instance has worked on what that closed
+        sequence, columns = self._merger.release(watermark_us)
+        if len(sequence):
+            values = _named(self._input, columns, 0, len(sequence))
+            values["sequence"] = values[ORDER] = sequence
+            self.emit(_in_layout(self._output, values), len(sequence))
 
     @property
     def state_bytes(self) -> int:
-        return sum(column.nbytes for part in self._parts for column in part)
+        return self._merger.bytes
 
 
 def _named(layout: Layout, columns: Columns, first: int, stop: int) -> dict[str, NDArray[Any]]:

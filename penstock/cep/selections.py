@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+#: What predicates keep from batch to batch.
+State = dict[str, Ints]
+
 NOTHING: Ints = np.zeros(0, np.int64)
 
 
@@ -63,6 +66,12 @@ class Predicates(Protocol):
 
     @property
     def open_selections(self) -> int: ...
+
+    def export(self) -> State:
+        """All that it must know to go on, as arrays of whole numbers."""
+
+    def restore(self, state: State) -> None:
+        """Takes in what ``export`` gave, before its first batch."""
 
 
 def in_closing_order(first_number: int, starts: Ints, closed: Ints, stops: Ints, closers: Ints) -> Cuts:

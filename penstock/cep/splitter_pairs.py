@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cep.selections import NOTHING, Cuts, EventBatch, closed_at_end, in_closing_order
+from penstock.cep.selections import NOTHING, Cuts, EventBatch, State, closed_at_end, in_closing_order
 from penstock.cep.splitter_kernels import UNLIMITED, cut_pairs, rehash
 from penstock.query.errors import PenstockError
 
@@ -83,6 +83,13 @@ class _Pairs:
         left = self._entries.left()
         self._entries = _Entries(1024)
         return closed_at_end(self._numbers, left, stop)
+
+    def export(self) -> State:
+        return {"numbers": np.array([self._numbers]), **self._entries.export()}
+
+    def restore(self, state: State) -> None:
+        self._numbers = int(state["numbers"][0])
+        self._entries = _Entries.of(state)
 
     @property
     def open_selections(self) -> int:
@@ -185,6 +192,12 @@ class Disjunction:
     def finish(self, stop: int) -> Cuts:
         return Cuts(self._numbers, NOTHING, NOTHING, NOTHING, NOTHING)
 
+    def export(self) -> State:
+        return {"numbers": np.array([self._numbers])}
+
+    def restore(self, state: State) -> None:
+        self._numbers = int(state["numbers"][0])
+
     @property
     def open_selections(self) -> int:
         return 0
@@ -193,6 +206,7 @@ class Disjunction:
 _cut: Any = cut_pairs  # its arrays come as one tuple, which a type checker cannot count
 
 _PLACES = 5  # which array says whether an entry is open
+_NAMES = {0: "entry_numbers", 1: "start_times", 2: "keys", 4: "sides", _PLACES: "starts"}
 _KEPT = (0, 1, 2, 4, _PLACES)  # the chains are made anew
 
 
@@ -236,6 +250,21 @@ class _Entries:
         bigger.count = bigger.open = len(rows)
         bigger.keys_seen = len(rows) + opening
         return bigger
+
+    def export(self) -> State:
+        """The open entries, in the order of opening."""
+        rows = np.flatnonzero(self.arrays[_PLACES][: self.count] >= 0)
+        return {_NAMES[place]: self.arrays[place][rows].astype(np.int64) for place in _KEPT}
+
+    @classmethod
+    def of(cls, state: State) -> _Entries:
+        count = len(state[_NAMES[_PLACES]])
+        entries = cls(max(1024, 2 * count))
+        for place in _KEPT:
+            entries.arrays[place][:count] = state[_NAMES[place]]
+        rehash(count, *entries.arrays)
+        entries.count = entries.open = entries.keys_seen = count
+        return entries
 
     def left(self) -> NDArray[np.int64]:
         """The numbers of the open selections, rising."""

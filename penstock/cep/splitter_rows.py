@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from penstock.cep.selections import Cuts, EventBatch, closed_at_end, in_closing_order
+from penstock.cep.selections import State as Kept
+from penstock.query.errors import PenstockError
 
 Event = dict[str, Any]
 State = dict[str, Any]
@@ -85,6 +87,15 @@ class RowPredicates:
         left = np.array([one.number for one in self._open], np.int64)
         self._open = []
         return closed_at_end(self._numbers, left, stop)
+
+    def export(self) -> Kept:
+        raise PenstockError(
+            "the state of users' own predicates cannot be kept: it may hold any Python object; "
+            "use one of the families where a run must go on after a stop"
+        )
+
+    def restore(self, state: Kept) -> None:
+        self.export()
 
     @property
     def open_selections(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.cep.selections import NOTHING, Cuts, EventBatch, closed_at_end
+from penstock.cep.selections import NOTHING, Cuts, EventBatch, State, closed_at_end
 from penstock.operators.panes import ranges
 from penstock.query.errors import PenstockError
 
@@ -52,6 +52,18 @@ class TimeWindows:
     def finish(self, stop: int) -> Cuts:
         return _finish(self, self._numbers, stop)
 
+    def export(self) -> State:
+        reached = [] if self._reached is None else [self._reached]
+        return {
+            "reached": np.array(reached, np.int64),
+            "ends": self._ends.copy(),
+            "numbers": np.array([self._numbers]),
+        }
+
+    def restore(self, state: State) -> None:
+        self._reached = int(state["reached"][0]) if len(state["reached"]) else None
+        self._ends, self._numbers = state["ends"], int(state["numbers"][0])
+
     @property
     def open_selections(self) -> int:
         return len(self._ends)
@@ -81,6 +93,12 @@ class TupleWindows:
 
     def finish(self, stop: int) -> Cuts:
         return _finish(self, self._opened, stop)
+
+    def export(self) -> State:
+        return {"counts": np.array([self._opened, self._closed])}
+
+    def restore(self, state: State) -> None:
+        self._opened, self._closed = (int(count) for count in state["counts"])
 
     @property
     def open_selections(self) -> int:

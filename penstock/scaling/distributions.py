@@ -73,9 +73,18 @@ class Distribution:
 
     def cdf(self, times: Any) -> Any:
         """The share of times that are at most this long."""
+        times = np.asarray(times, np.float64)
         if not self._varies:
-            return np.where(np.asarray(times) >= self.parameters[0], 1.0, 0.0)
-        return self._frozen().cdf(times)
+            return np.where(times >= self.parameters[0], 1.0, 0.0)
+        first, *others = self.parameters
+        match self.family:  # in closed form: scipy's own takes a millisecond to be made
+            case Family.EXPONENTIAL:
+                return -np.expm1(-np.maximum(times, 0.0) / first)
+            case Family.UNIFORM:
+                return np.clip((times - first) / (others[0] - first), 0.0, 1.0)
+            case Family.PARETO:
+                return 1.0 - (first / np.maximum(times, first)) ** others[0]
+        return special.ndtr((times - first) / others[0])
 
     def quantile(self, share: float) -> float:
         """The time that this share of all times does not exceed."""

@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.cep.assignment import Assignment
+from penstock.cep.degree_control import DegreeControl
 from penstock.cep.instances import Columns, Matches
 from penstock.cep.parallel import Output, with_detection
 from penstock.cep.selections import Ints, Predicates
 from penstock.cep.splitter_pairs import Conjunction, Sequence, one_of
 from penstock.cep.splitter_windows import TimeWindows, TupleWindows
 from penstock.query.errors import PenstockError
+from penstock.scaling.planner import QueueingPlanner
+from penstock.scaling.profiles import measure_profile
+from penstock.scaling.slices import Slicing
 
 Row = dict[str, Any]
 
@@ -127,6 +131,7 @@ def run(
     most: int = 1,
     changes: list[tuple[int, int]] | None = None,
     rule: Assignment = Assignment.ROUND_ROBIN,
+    control: Callable[[], DegreeControl] | None = None,
 ) -> tuple[list[Row], Any, Any]:
     app = ps.App("detect")
     columns = {name: [row[name] for row in rows] for name in SCHEMA.names}
@@ -144,6 +149,7 @@ def run(
         most=most,
         changes=changes or [],
         rule=rule,
+        control=control,
     )
     summary = node.run(graph)
     found = [{name: _plain(value) for name, value in row.items()} for row in sink.rows()]
@@ -226,6 +232,27 @@ def test_the_degree_changes_where_it_is_asked_to_and_buffers_are_freed() -> None
     assert detection.buffer.events < 3000
     busy = {one.id: one.emitted for one in summary.metrics.operators if ".instance" in one.id}
     assert all(busy[f"matches.instance{number}"] > 0 for number in range(4))
+
+
+def test_queueing_theory_sets_the_degree_of_a_running_detector() -> None:
+    """100 events a second of 20 ms offer a load of 2, then 200 of 40 ms one of 8."""
+    profile = measure_profile("rising", [100.0, 200.0], lambda rate: np.full(20, 0.02 * (rate / 100.0)))
+    random = np.random.default_rng(6)
+    between = np.concatenate((random.exponential(0.01, 1000), random.exponential(0.005, 1000)))
+    times = np.cumsum(between * 1e6).astype(int).tolist()
+    rows = [{"ts": ts, "kind": n % 2, "key": n % 3, "value": n % 5} for n, ts in enumerate(times)]
+    found, detection, _ = run(
+        rows,
+        "sequence",
+        ps.Node(workers=2, source_batch=100, block_events=64),
+        most=12,
+        control=lambda: DegreeControl(QueueingPlanner(profile), Slicing(arrivals=250)),
+    )
+    assert found == expected(rows, "sequence")
+    assert detection.degrees_seen[0] == 1
+    assert detection.degrees_seen[1] in (3, 4)
+    assert detection.degrees_seen[-1] in (8, 9, 10)
+    assert detection.planned == detection.requested == detection.observed
 
 
 def test_a_degree_that_has_no_operators_is_refused() -> None:

@@ -148,6 +148,36 @@ def test_every_family_is_its_predicates_wherever_the_stream_is_cut(
     assert selections(fast(), stream, cuts) == expected
 
 
+@pytest.mark.parametrize("family", [*FAMILIES, "time windows"])
+@settings(deadline=None, max_examples=25)
+@given(stream=streams, at=st.integers(0, 60))
+def test_what_is_exported_goes_on_as_if_nothing_had_happened(family: str, stream: Stream, at: int) -> None:
+    make = FAMILIES[family][0] if family in FAMILIES else lambda: TimeWindows(7, 2)
+    at = min(at, len(stream))
+    first, second = _cut(whole(stream), 0, at), _cut(whole(stream), at, len(stream))
+    straight, before, after = make(), make(), make()
+    straight.cut(first)
+    before.cut(first)
+    after.restore({name: array.copy() for name, array in before.export().items()})
+    assert after.open_selections == straight.open_selections
+    for expected, found in (
+        (straight.cut(second), after.cut(second)),
+        (straight.finish(len(stream)), after.finish(len(stream))),
+    ):
+        assert found.first_number == expected.first_number
+        for name in ("starts", "closed", "stops", "closers"):
+            assert getattr(found, name).tolist() == getattr(expected, name).tolist()
+
+
+def _cut(batch: EventBatch, low: int, high: int) -> EventBatch:
+    return EventBatch(low, batch.times[low:high], {name: c[low:high] for name, c in batch.columns.items()})
+
+
+def test_users_own_predicates_say_that_their_state_cannot_be_kept() -> None:
+    with pytest.raises(PenstockError, match="cannot be kept"):
+        RowPredicates(opens(0), lambda s, e, _: False).export()
+
+
 @settings(deadline=None, max_examples=150)
 @given(stream=streams, cuts=cuts, size=st.integers(1, 12), slide=st.integers(1, 12))
 def test_time_windows_are_all_that_the_slide_defines(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from penstock.query.errors import PenstockError
 from penstock.scaling.classification import classify
@@ -43,6 +45,26 @@ def test_a_good_fit_has_a_p_value_that_a_bad_one_has_not() -> None:
     mixed = np.concatenate((normal(1.0, 0.05).sample(200, 1), normal(3.0, 0.05).sample(200, 2)))
     assert np.mean(np.array(good) > 0.05) > 0.8
     assert classify(mixed).p_value < 0.001
+
+
+@pytest.mark.parametrize(
+    ("drawn", "same"),
+    [
+        (exponential(0.2), stats.expon(scale=0.2)),
+        (normal(1.0, 0.1), stats.norm(1.0, 0.1)),
+        (uniform(0.1, 0.2), stats.uniform(0.1, 0.1)),
+        (pareto(0.05, 2.0), stats.pareto(2.0, scale=0.05)),
+    ],
+    ids=["exponential", "normal", "uniform", "pareto"],
+)
+def test_closed_forms_are_scipys(drawn: Distribution, same: Any) -> None:
+    times, shares = np.linspace(0.0, 2.0, 101), np.linspace(0.01, 0.99, 50)
+    assert drawn.cdf(times) == pytest.approx(same.cdf(times))
+    assert drawn.quantiles(shares) == pytest.approx(same.ppf(shares))
+    measured = drawn.sample(200, 1)
+    fitted = classify(measured)
+    expected = stats.ks_1samp(measured, fitted.distribution.cdf).statistic
+    assert fitted.distance == pytest.approx(expected)
 
 
 def test_too_few_or_negative_times_are_refused() -> None:

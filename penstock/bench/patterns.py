@@ -1,0 +1,113 @@
+"""Patterns: what splitting costs, and what a second instance gains (buffer limits figure 8(f))."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from penstock.bench.patterns_detection import (
+    SIMULATED,
+    WORKERS,
+    measure_costs,
+    measure_detection,
+    simulate,
+    speedup,
+    workload,
+)
+from penstock.bench.patterns_splitter import (
+    BATCH,
+    INSTANCES,
+    OVERLAPS,
+    WINDOW,
+    measure_families,
+    measure_literally,
+    measure_windows,
+)
+from penstock.bench.report import Options, Report, median, progress
+
+_LITERAL = (1, 10, 100)
+
+
+def run(options: Options) -> Report:
+    """The splitter on one thread, then detection on the node engine."""
+    batches, rounds = (200, 5) if options.full else (40, 3)
+    windows = measure_windows(batches, rounds)
+    families = measure_families(batches, rounds)
+    literally = {overlap: measure_literally(2_000, overlap) for overlap in _LITERAL}
+    for overlap, rate in windows.items():
+        progress(f"patterns: {overlap:,} overlapping windows: the splitter takes {rate:,.0f} events/s")
+    traffic = workload(3_000.0 if options.full else 1_500.0, 2.0)
+    measured = measure_detection(traffic, 15 if options.full else 7)
+    costs = measure_costs(traffic)
+    simulated = simulate(costs, len(traffic))
+    one_open = min(windows[1], *families.values())
+    out = options.out
+    return Report(
+        name="patterns",
+        settings={
+            "window_events": WINDOW,
+            "batch_events": BATCH,
+            "splitter_instances": INSTANCES,
+            "detection_events": len(traffic),
+            "detection_workers": WORKERS,
+            "simulated_costs_measured_here": {
+                "splitter_s": costs.splitter_s,
+                "merger_s": costs.merger_s,
+                "comparison_ns": 1e9 * costs.selections_s / costs.comparisons,
+            },
+        },
+        figures={
+            # the slowest of all that have one open selection
+            "splitter_events_per_s_1": one_open,
+            "splitter_events_per_s": {str(overlap): rate for overlap, rate in windows.items()},
+            "splitter_events_per_s_by_family": families,
+            "splitter_events_per_s_literally": {str(n): rate for n, rate in literally.items()},
+            "detection_events_per_s": {str(degree): median(rates) for degree, rates in measured.items()},
+            "detection_events_per_s_simulated": {str(degree): simulated[degree] for degree in SIMULATED},
+        },
+        ratios={
+            "speedup_2_over_1": speedup(measured),
+            "splitter_10000_over_1": windows[OVERLAPS[-1]] / windows[1],
+            "splitter_literally_100_over_1": literally[100] / literally[1],
+        },
+        plots=(
+            _draw_splitter(windows, literally, out / "patterns-figure-8f.png"),
+            _draw_detection(measured, simulated, out / "patterns-detection.png"),
+        ),
+    )
+
+
+def _draw_splitter(windows: dict[int, float], literally: dict[int, float], path: Path) -> str:
+    figure, panel = plt.subplots(figsize=(7, 4.5))
+    panel.plot(list(windows), list(windows.values()), marker="o", label="families")
+    panel.plot(list(literally), list(literally.values()), marker="s", label="predicates called one by one")
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    panel.set_xlabel("overlapping windows of 10,000 events")
+    panel.set_ylabel("events a second")
+    panel.legend()
+    return _saved(figure, "Throughput of the splitter (figure 8(f))", path)
+
+
+def _draw_detection(measured: dict[int, list[float]], simulated: dict[int, float], path: Path) -> str:
+    figure, panel = plt.subplots(figsize=(7, 4.5))
+    panel.plot(list(simulated), list(simulated.values()), marker="o", linestyle="--", label="simulated")
+    panel.plot(list(measured), [median(rates) for rates in measured.values()], marker="s", label="measured")
+    panel.set_xlabel("degree")
+    panel.set_ylabel("events a second")
+    panel.legend()
+    return _saved(figure, "Detection over the degree", path)
+
+
+def _saved(figure: Figure, title: str, path: Path) -> str:
+    figure.suptitle(title)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return str(path)
