@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,11 @@ from penstock.bench.placement_spark import (
     behind_s,
     check_heavy,
     heavy_app,
+    is_steady,
     latency_ratios,
     rounds_for,
 )
-from penstock.bench.traffic_feed import Arrivals, Measured
+from penstock.bench.traffic_feed import Arrivals, Batch, Measured
 from penstock.placement.measured import measured_graph
 from penstock.placement.quality import Quality
 from penstock.placement.random_graphs import layered
@@ -55,6 +57,13 @@ def test_ratios_count_only_runs_that_kept_up_and_parted() -> None:
     )
     behind = results | {"one_group": measured("one_group", [2_000.0] * 4, missing=1)}
     assert all(math.isnan(value) for value in latency_ratios(behind, parted).values())
+
+
+def test_a_run_that_reads_as_much_as_it_may_does_not_keep_up() -> None:
+    steady = measured("one_group", [2_000.0] * 4)
+    assert is_steady(steady)
+    assert is_steady(replace(steady, batches=[Batch(0.0, 900.0, {})]))
+    assert not is_steady(replace(steady, batches=[Batch(0.0, 7_900.0, {})]))
 
 
 def test_runs_that_differ_in_a_result_are_found_out() -> None:
