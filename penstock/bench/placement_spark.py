@@ -85,15 +85,14 @@ class Smoothed(ProcessFunction):
         return [{"id": context.key[0], "at": context.time, "smoothed": estimate}]
 
 
-def rounds_for(share: float, events_per_s: float) -> int:
-    """How many rounds make the function take that share of a core on this machine."""
+def rounds_for(share: float, events_per_s: float, watched_s: float = 3.0) -> int:
+    """How many rounds make the function take that share of a core on this machine, as busy as it is."""
     function, context = Smoothed(1_000), Context((1,), {"estimate": 0.0, "error": 1.0, "events": 0}, set())
-    taken_s = []
-    for _ in range(2_000):
-        began_s = time.perf_counter()
+    calls, began_s = 0, time.perf_counter()
+    while (taken_s := time.perf_counter() - began_s) < watched_s:
         function.on_event({"speed": 20.0}, context)
-        taken_s.append(time.perf_counter() - began_s)
-    return max(1, round(1_000 * share / events_per_s / median(taken_s)))
+        calls += 1
+    return max(1, round(1_000 * share / events_per_s * calls / taken_s))
 
 
 @dataclass
