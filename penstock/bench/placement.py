@@ -20,13 +20,15 @@ def run(options: Options) -> Report:
     measured = measure_on_spark(FULL_SPANS if options.full else SPANS)
     partitioned = compare(random_graphs=50 if options.full else 10)
     cluster = Cluster()
-    simulated = simulate(cluster)
+    seeds = 25 if options.full else 7
+    simulated = simulate(cluster, seeds)
     return Report(
         name="placement",
         settings={
             "spark": measured["settings"],
             "groups": list(GROUPS),
             "simulated_cluster": asdict(cluster),
+            "simulated_seeds": seeds,
             "zipf": list(ZIPF),
             "zipf_in_place_of_real_data": REAL,
             "node_threshold": DEFAULT_THRESHOLD,

@@ -23,13 +23,34 @@ SEVERAL = (1, 2, 3, 4, 5)
 Curves = dict[str, list[float]]
 
 
-def simulate(cluster: Cluster, zipf: Sequence[float] = ZIPF) -> dict[str, Any]:
-    """Every figure's curves, by the paper's number."""
+def simulate(cluster: Cluster, seeds: int, zipf: Sequence[float] = ZIPF) -> dict[str, Any]:
+    """Every figure's curves, by the paper's number: means over clusters and hash functions of other seeds."""
+    found = [_simulated(replace(cluster, seed=cluster.seed + seed), zipf) for seed in range(seeds)]
+    progress(f"placement: simulated {seeds} clusters")
+    together: dict[str, Any] = _mean(found)
+    return together
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    """Of numbers, and of what holds numbers in the same places; what is no number is that of the first."""
+    first = values[0]
+    if isinstance(first, dict):
+        return {name: _mean([value[name] for value in values]) for name in first}
+    if isinstance(first, list):
+        return [_mean(list(some)) for some in zip(*values, strict=True)]
+    if isinstance(first, float):
+        return sum(values) / len(values)
+    return first
+
+
+def _simulated(cluster: Cluster, zipf: Sequence[float]) -> dict[str, Any]:
     found: dict[str, Any] = {"figure_12": _imbalance(cluster, zipf)}
     for number, name in zip((13, 14), APPLICATIONS, strict=True):
         found[f"figure_{number}"] = {
             system: [
-                bottleneck(cluster, SYSTEMS[system], application_for(SYSTEMS[system], name, skew))
+                bottleneck(
+                    cluster, SYSTEMS[system], application_for(SYSTEMS[system], name, skew, cluster.seed)
+                )
                 for skew in zipf
             ]
             for system in NODE_SYSTEMS
@@ -49,10 +70,11 @@ def simulate(cluster: Cluster, zipf: Sequence[float] = ZIPF) -> dict[str, Any]:
             system: [_at(cluster, system, name, skew, HIGH_RATE).latency_ms for skew in zipf]
             for system in NODE_SYSTEMS
         }
-    progress("placement: simulated nodes; now all systems")
     found["figure_17"] = {
         system: {
-            name: bottleneck(cluster, SYSTEMS[system], application_for(SYSTEMS[system], name, REAL))
+            name: bottleneck(
+                cluster, SYSTEMS[system], application_for(SYSTEMS[system], name, REAL, cluster.seed)
+            )
             for name in APPLICATIONS
         }
         for system in ALL_SYSTEMS
@@ -82,7 +104,9 @@ def _at(
     cluster: Cluster, system: str, application: str, zipf: float, rate: float, applications: int = 1
 ) -> Result:
     chosen = SYSTEMS[system]
-    return evaluate(cluster, chosen, application_for(chosen, application, zipf), rate, applications)
+    return evaluate(
+        cluster, chosen, application_for(chosen, application, zipf, cluster.seed), rate, applications
+    )
 
 
 def simulated_ratios(found: dict[str, Any]) -> dict[str, float]:

@@ -157,9 +157,10 @@ def bottleneck(cluster: Cluster, system: System, application: Application) -> fl
             return rate
 
 
-def application_for(system: System, name: str, zipf: float) -> Application:
-    """The application with the shares, and the merging, that the system's grouping means."""
-    return APPLICATIONS[name](zipf, system.grouping)
+def application_for(system: System, name: str, zipf: float, seed: int = 0) -> Application:
+    """The application with the shares, and the merging, that the system's grouping means; ``seed`` is that of
+    the hash function."""
+    return APPLICATIONS[name](zipf, system.grouping, seed)
 
 
 def _several(graph: TaskGraph, count: int) -> TaskGraph:

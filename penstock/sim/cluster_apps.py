@@ -16,7 +16,6 @@ from penstock.placement.task_graph import Edge, TaskGraph
 
 ITEMS = 100_000
 _VIRTUAL_PARTITIONS = 256
-_SEED = 7
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Application:
         return TaskGraph(tuple(loads), tuple(edges), tuple(names))
 
 
-def comm_count(zipf: float, grouping: str = "hash") -> Application:
+def comm_count(zipf: float, grouping: str = "hash", seed: int = 0) -> Application:
     """Counts browsed items: source → parse → count by item → store."""
     stages = (
         Stage("source", 2, 15.0),
@@ -68,10 +67,10 @@ def comm_count(zipf: float, grouping: str = "hash") -> Application:
         Stage("count", 8, 150.0, keyed=True),
         Stage("store", 2, 10.0),
     )
-    return _application("COMMCOUNT", stages, zipf, grouping)
+    return _application("COMMCOUNT", stages, zipf, grouping, seed)
 
 
-def top_n(zipf: float, grouping: str = "hash") -> Application:
+def top_n(zipf: float, grouping: str = "hash", seed: int = 0) -> Application:
     """Items with the most purchases: source → split → count by item → partial ranks → total rank."""
     stages = (
         Stage("source", 2, 15.0),
@@ -80,7 +79,7 @@ def top_n(zipf: float, grouping: str = "hash") -> Application:
         Stage("rank", 4, 60.0, 0.5, keyed=True),
         Stage("total", 1, 10.0, 0.1),
     )
-    return _application("Top_N", stages, zipf, grouping)
+    return _application("Top_N", stages, zipf, grouping, seed)
 
 
 APPLICATIONS = {"comm_count": comm_count, "top_n": top_n}
@@ -88,21 +87,21 @@ APPLICATIONS = {"comm_count": comm_count, "top_n": top_n}
 MERGE = {"hash": 0.0, "two_tier": 0.0, "partial_key": 0.3, "popularity": 0.2}
 
 
-def _application(name: str, stages: tuple[Stage, ...], zipf: float, grouping: str) -> Application:
+def _application(name: str, stages: tuple[Stage, ...], zipf: float, grouping: str, seed: int) -> Application:
     merged: list[Stage] = []
     for stage in stages:
         merged.append(stage)
         if stage.keyed and MERGE[grouping]:
             merged.append(Stage(f"{stage.name}-merge", 2, 40.0, stage.per_tuple * MERGE[grouping]))
     shares = tuple(
-        task_shares(zipf, stage.tasks, grouping) if stage.keyed else (1.0 / stage.tasks,) * stage.tasks
+        task_shares(zipf, stage.tasks, grouping, seed) if stage.keyed else (1.0 / stage.tasks,) * stage.tasks
         for stage in merged
     )
     return Application(name, tuple(merged), shares)
 
 
-@lru_cache(maxsize=256)
-def task_shares(zipf: float, tasks: int, grouping: str) -> tuple[float, ...]:
+@lru_cache(maxsize=1024)
+def task_shares(zipf: float, tasks: int, grouping: str, seed: int = 0) -> tuple[float, ...]:
     """The share of the tuples that each task of a keyed operator gets, in the long run.
 
     ``hash``: by key. ``two_tier``: by virtual partition, each to the least loaded task, the heaviest first:
@@ -111,7 +110,7 @@ def task_shares(zipf: float, tasks: int, grouping: str) -> tuple[float, ...]:
     """
     weights: NDArray[np.float64] = np.arange(1, ITEMS + 1, dtype=np.float64) ** -zipf
     weights /= weights.sum()
-    random = np.random.default_rng(_SEED)
+    random = np.random.default_rng(seed)  # the hash function
     match grouping:
         case "hash":
             loads = _summed(random.integers(0, tasks, ITEMS), weights, tasks)

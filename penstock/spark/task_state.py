@@ -47,8 +47,13 @@ def load(
 
 
 def _fitted(tables: StateTables, operator: Operator) -> StateTables:
-    """The state without what only other queries read, which have gone into another group since."""
+    """The state without what only other queries read, which have gone into another group since.
+
+    Of a step whose results nobody here reads, but its late events, that is all of it.
+    """
     fitted: StateTables = {}
+    if operator.out is None:
+        return fitted
     for kept in operator.state_formats:
         if kept.name in tables:
             table = tables[kept.name]

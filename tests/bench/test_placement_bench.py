@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from penstock.bench.placement_partitions import (
     worse_than_round_robin,
 )
 from penstock.bench.placement_plots import draw_partitions, draw_simulated, draw_spark
-from penstock.bench.placement_simulated import simulate, simulated_ratios
+from penstock.bench.placement_simulated import ZIPF, simulate, simulated_ratios
 from penstock.bench.placement_spark import (
     HEAVY,
     HeavyRows,
@@ -23,10 +24,11 @@ from penstock.bench.placement_spark import (
     behind_s,
     check_heavy,
     heavy_app,
+    is_steady,
     latency_ratios,
     rounds_for,
 )
-from penstock.bench.traffic_feed import Arrivals, Measured
+from penstock.bench.traffic_feed import Arrivals, Batch, Measured
 from penstock.placement.measured import measured_graph
 from penstock.placement.quality import Quality
 from penstock.placement.random_graphs import layered
@@ -57,6 +59,13 @@ def test_ratios_count_only_runs_that_kept_up_and_parted() -> None:
     assert all(math.isnan(value) for value in latency_ratios(behind, parted).values())
 
 
+def test_a_run_that_reads_as_much_as_it_may_does_not_keep_up() -> None:
+    steady = measured("one_group", [2_000.0] * 4)
+    assert is_steady(steady)
+    assert is_steady(replace(steady, batches=[Batch(0.0, 900.0, {})]))
+    assert not is_steady(replace(steady, batches=[Batch(0.0, 7_900.0, {})]))
+
+
 def test_runs_that_differ_in_a_result_are_found_out() -> None:
     one, other = HeavyRows(), HeavyRows()
     one([{"id": 1, "at": 5, "smoothed": 2.0}, {"id": 1, "at": 9, "smoothed": 3.0}])
@@ -81,7 +90,7 @@ def test_the_heavy_function_does_as_many_rounds_as_it_is_told() -> None:
         return float(context.state["estimate"])
 
     assert 0.0 < after(1) < after(50) < 10.0
-    assert rounds_for(1.0, 1_000.0) > rounds_for(0.01, 1_000.0) >= 1
+    assert rounds_for(1.0, 1_000.0, 0.01) > rounds_for(0.01, 1_000.0, 0.01) >= 1
 
 
 def test_the_app_has_the_light_queries_and_the_heavy_one() -> None:
@@ -112,7 +121,7 @@ def test_worse_on_both_is_counted_and_worse_on_one_is_not(tmp_path: Path) -> Non
 
 
 def test_the_paper_s_figures_are_drawn(tmp_path: Path) -> None:
-    found = simulate(Cluster())
+    found = simulate(Cluster(), seeds=1, zipf=ZIPF)
     paths = draw_simulated(found, tmp_path)
     assert [Path(path).name for path in sorted(paths)] == [f"placement-figure-{n}.png" for n in range(12, 20)]
     assert all(Path(path).exists() for path in paths)
