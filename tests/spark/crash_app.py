@@ -111,6 +111,13 @@ def build(output: Path | None, joined: bool, events: int = EVENTS) -> tuple[ps.A
         slim = cars.select("k", "id")
         queries["joined"] = slim.join(ads, on="k", window=ps.tumbling("40us")).select("k", "id", "v")
         queries["near"] = slim.interval_join(ads, on="k", lower="-5us", upper="15us").select("k", "id", "v")
+        low = ps.event("low", ps.col("x") < 0)
+        high = ps.event("high", ps.col("x") > low["x"] + 2)
+        queries["rising"] = cars.key_by("k").match(
+            low.one_or_more() >> high,
+            {"opens": low.first("id"), "n": low.count(), "to": high["id"]},
+            within="90us",
+        )
     sinks: dict[str, Any] = {}
     for name, stream in queries.items():
         sinks[name] = ps.sinks.Memory() if output is None else ps.sinks.Parquet(output / name)
