@@ -67,6 +67,7 @@ def test_the_demo_ends_with_a_summary(on: str, shown: str) -> None:
     assert shown in done.stdout
 
 
+@pytest.mark.slow
 def test_bench_prints_json_alone_on_standard_output(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penstock.cli", "bench", "start", "--json", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)

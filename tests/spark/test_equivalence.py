@@ -36,7 +36,9 @@ _NAMES = sorted(CATALOGUE)
 _PARTS = [tuple(_NAMES[part::4]) for part in range(4)]
 
 
-@pytest.mark.parametrize("part", range(len(_PARTS)))
+@pytest.mark.parametrize(
+    "part", [0, 1, *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, len(_PARTS)))]
+)
 def test_every_operator_gives_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:
     @settings(max_examples=1)
     @given(drawn(_whole_catalogue(_PARTS[part])), runtimes)
