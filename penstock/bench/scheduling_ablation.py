@@ -28,6 +28,8 @@ class Case:
 #: Case → hand-over size → system → events per second, one for every round.
 Throughput = dict[str, dict[int, dict[str, list[float]]]]
 
+#: Single rounds differ by half; the ratio of one query on blocks is taken from so many more.
+PAIRS = 10
 QUERIES = 6  # as in the paper's other experiments
 
 
@@ -55,7 +57,20 @@ def measure_ablation(measured: Sequence[Case], rounds: int, lengths: Lengths) ->
                     by_system[system].append(run.read / run.elapsed_s)
             told = {size: _millions(by_system) for size, by_system in by_size.items()}
             progress(f"scheduling: ablation, {case}, round {number + 1} of {rounds}, M/s: {told}")
+    for number in range(PAIRS):
+        for case in measured:
+            if case.queries == 1:
+                _measure_pair(case, found[str(case)][case.sizes[-1]], lengths, turned=number % 2 == 1)
+        progress(f"scheduling: ablation, pair {number + 1} of {PAIRS}")
     return found
+
+
+def _measure_pair(case: Case, by_system: dict[str, list[float]], lengths: Lengths, *, turned: bool) -> None:
+    """Threads and scheduling on blocks once more, next to each other: their ratio is what is asked for."""
+    for system in ("full", "TM") if turned else ("TM", "full"):
+        node = handing_over(ablation()[system], case.sizes[-1])
+        run = unpaced(WORKLOADS[case.workload], node, case.queries, lengths)
+        by_system[system].append(run.read / run.elapsed_s)
 
 
 def ablation_ratios(found: Throughput, size: int) -> dict[str, float]:
