@@ -43,9 +43,9 @@ nodes = st.builds(
 # -- the tests -------------------------------------------------------------------------------------
 
 
-#: Large graphs, whose kernels take longest to compile, and of whose kind there are others.
-_LARGE = {"spread", "window after nested", "nested after group join of flat maps"}
-_EACH = [pytest.param(name, marks=pytest.mark.slow if name in _LARGE else ()) for name in CATALOGUE]
+#: By default operators alone, here; those that follow others, in Spark's tasks. Kernels take long to compile.
+_LATER = {name for name in CATALOGUE if " after " in name or " of " in name} | {"spread"}
+_EACH = [pytest.param(name, marks=pytest.mark.slow if name in _LATER else ()) for name in CATALOGUE]
 
 
 @pytest.mark.parametrize("name", _EACH)
@@ -58,7 +58,7 @@ def test_every_operator_gives_the_rows_of_the_reference(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("part", range(4))  # few examples from many seeds differ more than many from one
+@pytest.mark.parametrize("part", range(2))  # few examples from many seeds differ more than many from one
 def test_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
     @seed(part)
     @settings(max_examples=5)
@@ -101,7 +101,7 @@ def test_many_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
     check()
 
 
-@pytest.mark.parametrize("part", range(2))  # the graphs of the test above, so that their kernels are there
+@pytest.mark.parametrize("part", range(1))  # the graphs of the test above, so that their kernels are there
 def test_results_do_not_change_with_sharing_off(part: int) -> None:
     @seed(part)
     @settings(max_examples=5)

@@ -35,7 +35,7 @@ def streams_of(events: list[tuple[Row, bool]], inputs: int) -> list[list[Row]]:
 
 
 @pytest.mark.parametrize("name", STEPS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(before=STREAM, after=STREAM, seed=st.integers(0, 1000))
 @example(before=[], after=[], seed=0)
 def test_nothing_of_an_earlier_stream_is_left(

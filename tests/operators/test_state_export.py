@@ -125,7 +125,7 @@ class Tasks:
 
 
 @pytest.mark.parametrize("name", STEPS)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(events=EVENTS, cuts=CUTS, seed=st.integers(0, 1000))
 @example(events=[], cuts=[0], seed=0)
 def test_a_run_cut_anywhere_into_any_number_of_tasks_gives_the_rows_of_one_run(

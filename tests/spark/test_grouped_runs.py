@@ -88,6 +88,7 @@ def test_queries_part_in_the_middle_of_a_run_and_nothing_is_lost(spark: SparkSes
     check({name: sink.rows() for name, sink in sinks.items()}, crash_reference(False))
 
 
+@pytest.mark.slow
 def test_groups_outlive_a_restart_and_are_not_mixed_up(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
     app, _ = crash_app.build(out, False, _EVENTS)

@@ -40,7 +40,7 @@ _PLENTY = "1000000s"  # of lateness: the reference then calls nothing late, and 
 
 # a case takes a second or so: shrinking would take hours
 run_on_spark = settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),

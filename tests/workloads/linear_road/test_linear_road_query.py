@@ -152,7 +152,7 @@ def test_an_accident_ends_when_the_cars_move_on() -> None:
     assert [found[minute, 0, 0, 50][2] for minute in range(4)] == [False, True, False, False]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_generated_traffic_gives_the_rows_of_the_reference(workers: int) -> None:
     events = LinearRoadEvents(LinearRoadSettings(cars=40, expressways=2, accident_share=0.2))
     count = 3_000
