@@ -88,7 +88,7 @@ MODES = [
 def test_every_mode_matches_as_the_oracle_says(contiguity: str, after: str, consumption: str) -> None:
     found: list[int] = []
 
-    @settings(max_examples=40)
+    @settings(max_examples=25)
     @given(specs(("k",), False, (contiguity,), (after,), (consumption,)), streams(16), st.integers(0, 5))
     def compare(one: Any, rows: Any, seed: int) -> None:
         found.append(check(one, rows, seed))

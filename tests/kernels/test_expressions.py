@@ -41,7 +41,7 @@ def check(exprs: list[Expr], events: list[dict[str, Any]], schema: Schema = SCHE
             assert same(got, expected), f"{expr!r} of {event}: compiled {got!r}, reference {expected!r}"
 
 
-@settings(max_examples=12)
+@settings(max_examples=7)
 @given(st.lists(expressions(2), min_size=8, max_size=8), rows())
 def test_compiled_equals_reference(exprs: list[Expr], events: list[dict[str, Any]]) -> None:
     check(exprs, events)

@@ -119,7 +119,7 @@ class Merging:
 
 
 @pytest.mark.parametrize("name", MERGEABLE)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     events=st.lists(EVENT, min_size=12, max_size=60),
     cuts=st.lists(st.integers(0, 60), min_size=1, max_size=6),

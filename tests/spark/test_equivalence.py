@@ -37,7 +37,7 @@ _PARTS = [tuple(_NAMES[part::4]) for part in range(4)]
 
 
 @pytest.mark.parametrize(
-    "part", [0, 1, *(pytest.param(part, marks=pytest.mark.slow) for part in range(2, len(_PARTS)))]
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, len(_PARTS)))]
 )
 def test_every_operator_gives_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:
     @settings(max_examples=1)
