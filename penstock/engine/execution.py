@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from penstock.engine import collector
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
 from penstock.engine.operator_threads import OperatorThreads
@@ -53,6 +54,7 @@ class Execution:
             operator = vertex.operator
             if isinstance(operator, SourceOperator | SinkOperator):
                 _guarded(vertex, operator.open)
+        collector.begin_run()
         self._began_ns = time.perf_counter_ns()
         self._runner.start()
 
@@ -76,6 +78,7 @@ class Execution:
     def finish(self) -> Summary:
         """Closes everything after the end and sums up; raises what made the run fail."""
         self._runner.join()
+        collector.end_run()
         for vertex in self._vertices:
             if vertex.source is not None:
                 vertex.source.close()
