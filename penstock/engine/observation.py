@@ -14,6 +14,7 @@ from penstock.scheduling.topology import Topology
 #: How often to look (enjima 4), at up to a hundred operators; more of them are looked at less often. Between
 #: two looks nothing changes, so policies need not compute anew.
 PERIOD_NS = 50_000_000
+_FIRST_PERIOD_NS = 4_000_000  # and more often to begin with: turns are short until costs are known
 
 _COST_NS = 0.25e9  # time constants of the smoothing
 _SELECTIVITY_NS = 1e9  # and at least a window's length
@@ -37,7 +38,8 @@ class Observation:
         self._is_end = np.array([not vertex.outlets for vertex in vertices], bool)
         self._is_source = np.array([vertex.source is not None for vertex in vertices], bool)
         self._memory_ns = np.array([max(_SELECTIVITY_NS, window_ns(vertex)) for vertex in vertices])
-        self._period_ns = PERIOD_NS * max(1, count // 100)
+        self._longest_ns = PERIOD_NS * max(1, count // 100)
+        self._period_ns = _FIRST_PERIOD_NS
         self._updated_ns = 0
         self._counts = np.zeros((6, count))  # processed, emitted, busy, markers, their latency, turns
         self._events_in, self._events_out = np.zeros(count), np.zeros(count)
@@ -58,6 +60,7 @@ class Observation:
         counts = self._count()
         processed, emitted, busy_ns, markers, latency_ns, turns = counts - self._counts
         self._counts, self._updated_ns = counts, now_ns
+        self._period_ns = min(2 * self._period_ns, self._longest_ns)
         self._update_cost(np.maximum(processed, turns), busy_ns, math.exp(-elapsed_ns / _COST_NS))
         self._update_selectivity(processed, emitted, np.exp(-elapsed_ns / self._memory_ns))
         self._update_latency(markers, latency_ns, elapsed_ns)

@@ -38,6 +38,7 @@ from penstock.engine.board import (
     RUNNING,
     SINCE_NS,
     SOURCE,
+    SOURCES_STAY,
     TAKEN,
     THRESHOLD,
     TICKET,
@@ -56,6 +57,7 @@ from penstock.scheduling.policy import Floats, Integers, Plan, Rule
 from penstock.scheduling.queue import best
 
 _ASK = -2  # somebody has to be asked
+_BEST = -1  # whoever comes first
 _FEW = 8  # readers that are looked at one by one
 _MOST = 4  # the most operators, each with those behind it, that a worker takes at once
 _PLENTY = 2  # so many for every worker must be left if one takes more than one
@@ -86,6 +88,7 @@ class Quick:
         self._both = (*self._arrays, starts, readers)
         board.number[OTHER_WORKERS] = workers - 1
         board.number[EPOCH_NS] = epoch_ns
+        board.number[SOURCES_STAY] = sum(vertex.source is not None for vertex in vertices) < workers
 
     def plan(self, plan: Plan, rule: Rule | None) -> None:
         """From now on this plan holds, and this is how its priorities change until the next; None: nobody
@@ -100,22 +103,17 @@ class Quick:
         board.integers[LIMIT] = plan.limit
         board.number[THRESHOLD] = rule.least_events
         board.number[DEADLINE_NS] = plan.deadline_ns
-        board.number[LEAST] = rule.least_turn
+        board.integers[LEAST] = rule.least_turn
 
     def exchange(self, vertices: list[Vertex], now_ns: int) -> list[tuple[Vertex, int]] | None:
-        """Gives back one operator or pass that nothing has stopped and takes the next turns, at the cost of
-        one call; None, and nothing done, if that is not enough."""
+        """Gives back one operator or pass that nothing has stopped, except that its first may have left
+        something, and takes the next turns, at the cost of one call; None, and nothing done, if that is not
+        enough."""
         leader = vertices[0]
         readers = leader.readers
-        if (
-            not self._holds
-            or len(vertices) != self._passes.length(leader)
-            or len(readers) > _FEW
-            or (leader.source is None and leader.waiting())
-        ):
+        if not self._holds or len(vertices) != self._passes.length(leader) or len(readers) > _FEW:
             return None
-        if leader.source is not None:
-            self._board.number[HAS_MORE] = leader.source.has_more
+        self._note_rest(leader)
         if len(vertices) == 1:
             for reader in readers:
                 self._pending[reader.index] = reader.waiting()
@@ -135,11 +133,8 @@ class Quick:
             leader = vertices[place]
             first = leader.index
             length = self._passes.length(leader)
-            if leader.source is not None:
-                self._board.number[HAS_MORE] = leader.source.has_more
-            if leader.source is None and leader.waiting():
-                is_noted = False
-            elif length > 1:
+            self._note_rest(leader)
+            if length > 1:
                 is_noted = _give_back(first, now_ns, *self._arrays)
             else:
                 is_noted = self._give_one_back(leader, now_ns)
@@ -147,6 +142,13 @@ class Quick:
                 rest += vertices[place : place + length]
             place += length
         return rest
+
+    def _note_rest(self, leader: Vertex) -> None:
+        """Writes down what its turn has left."""
+        if leader.source is not None:
+            self._board.number[HAS_MORE] = leader.source.has_more
+        else:
+            self._pending[leader.index] = leader.waiting()
 
     def _give_one_back(self, vertex: Vertex, now_ns: int) -> bool:
         readers = vertex.readers
@@ -160,14 +162,19 @@ class Quick:
             _let_in(vertex.index, now_ns, *self._reading)
         return True
 
-    def pick(self, now_ns: int) -> list[tuple[Vertex, int]] | None:
-        """The next turns; None if nobody knows how priorities change within the epoch.
+    def pick(self, now_ns: int, given_back: list[Vertex]) -> list[tuple[Vertex, int]] | None:
+        """The next turns after these; None if nobody knows how priorities change within the epoch.
 
         The longer the queue, the more at once, up to a few: the second decision costs a fifth of the first.
         """
         if not self._holds:
             return None
-        operator = _pick(now_ns, *self._arrays)
+        wanted = _BEST
+        if self._board.number[SOURCES_STAY] and len(given_back) == 1:
+            (last,) = given_back
+            if last.source is not None and self._board.priority[last.index] > 0.0:
+                wanted = last.index
+        operator = _pick(now_ns, wanted, *self._arrays)
         return [] if operator < 0 else self._with_behind(operator, now_ns)
 
     def _with_behind(self, operator: int, now_ns: int) -> list[tuple[Vertex, int]]:
@@ -179,7 +186,7 @@ class Quick:
         if number[WAITING] < _PLENTY * (1 + number[OTHER_WORKERS]):
             return turns
         for _ in range(_MOST - 1):
-            operator = _pick(now_ns, *self._arrays)
+            operator = _pick(now_ns, _BEST, *self._arrays)
             if operator < 0:
                 break
             turns.append((self._vertices[operator], number[TURN_LIMIT]))
@@ -233,7 +240,13 @@ def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no
 @numba.njit(cache=True)
 def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
     """Whether all operators behind this one go with it; then they are held too."""
-    if not flags[TOGETHER, operator] or numbers[WAITING] < numbers[OTHER_WORKERS]:
+    if not flags[TOGETHER, operator]:
+        return 0
+    others = numbers[OTHER_WORKERS]
+    if numbers[SOURCES_STAY]:
+        for source in range(len(flags[SOURCE])):
+            others -= flags[SOURCE, source] and flags[RUNNING, source] and source != operator
+    if numbers[WAITING] < others:
         return 0
     for place in range(starts[operator], starts[operator + 1]):
         reader = members[place]
@@ -273,6 +286,9 @@ def _give_back(
         integers[DUE_NS, first] = integers[SINCE_NS, first] = now_ns
         integers[KNOWN, first] = integers[LIMIT, first]
         _put_if_eligible(first, integers[LIMIT, first], now_ns, integers, floats, numbers)
+    elif not flags[SOURCE, first] and integers[PENDING, first] > 0:
+        integers[SINCE_NS, first] = now_ns
+        _put_if_eligible(first, integers[PENDING, first], now_ns, integers, floats, numbers)
     if flags[LEADING, first]:
         flags[LEADING, first] = 0
         for place in range(starts[first], starts[first + 1]):
@@ -303,9 +319,10 @@ def _let_in(
             _put_if_eligible(reader, integers[PENDING, reader], now_ns, integers, floats, numbers)
 
 
-@numba.njit(f"int64(int64, {_ARRAYS})", cache=True)
+@numba.njit(f"int64(int64, int64, {_ARRAYS})", cache=True)
 def _pick(
     now_ns: int,
+    wanted: int,
     integers: Integers,
     floats: Floats,
     flags: NDArray[np.int8],
@@ -316,7 +333,7 @@ def _pick(
     """The operator to run next, now held; −1 if there is none. The answers are on the board."""
     if now_ns >= numbers[NEXT_LOOK_NS]:
         _admit_sources(now_ns, integers, floats, flags, numbers)
-    operator = best(floats[PRIORITY], integers[TICKET])
+    operator = best(floats[PRIORITY], integers[TICKET]) if wanted == _BEST else wanted
     if operator < 0:
         return operator
     floats[TAKEN, operator] = floats[PRIORITY, operator]
@@ -327,7 +344,7 @@ def _pick(
     limit = integers[LIMIT, operator]
     if floats[COST_NS, operator] > 0.0:
         left = np.int64((numbers[DEADLINE_NS] - now_ns) / floats[COST_NS, operator])
-        limit = min(limit, max(left, numbers[LEAST]))
+        limit = min(limit, max(left, integers[LEAST, operator]))
     numbers[TURN_LIMIT] = limit
     numbers[WITH_OTHERS] = _hold_behind(operator, floats, flags, numbers, starts, members)
     return operator
@@ -346,10 +363,15 @@ def _exchange(
     reader_starts: Integers,
     readers: Integers,
 ) -> int:
-    """Both in one."""
+    """Both in one.
+
+    A source that has more stays with its worker if there are workers enough for the rest. Else a source as
+    dear as all behind it together would wait for workers that then wait for it.
+    """
     is_pass = flags[LEADING, first]
     if not _give_back(first, now_ns, integers, floats, flags, numbers, starts, members):
         return _ASK
     if not is_pass:
         _let_in(first, now_ns, integers, floats, flags, numbers, reader_starts, readers)
-    return _pick(now_ns, integers, floats, flags, numbers, starts, members)
+    stays = numbers[SOURCES_STAY] and flags[SOURCE, first] and floats[PRIORITY, first] > 0.0
+    return _pick(now_ns, first if stays else _BEST, integers, floats, flags, numbers, starts, members)

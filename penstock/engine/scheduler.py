@@ -235,8 +235,9 @@ class Scheduler:
         self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
     ) -> list[tuple[Vertex, int]]:
         now_ns = ended_ns or time.perf_counter_ns()
+        given_back = vertices
         if vertices:
-            if not stopped and self._is_usual(now_ns):
+            if (not stopped or _has_left(vertices[0], stopped)) and self._is_usual(now_ns):
                 turns = self._quick.exchange(vertices, now_ns)
                 if turns is not None:
                     if self._sleeping and len(self._queue):
@@ -249,7 +250,7 @@ class Scheduler:
             return []
         self._catch_up(now_ns)
         if most == _ROUND and not self._alone and self._consumption is None:
-            turns = self._quick.pick(now_ns)
+            turns = self._quick.pick(now_ns, given_back)
             if turns is not None:
                 if self._sleeping and len(self._queue):
                     self._wake.notify()
@@ -447,6 +448,12 @@ class Scheduler:
         self._quick.plan(plan, self._planning.rule)
         self._alone = is_better_alone(plan, pending, figures.least_cost_ns)
         self._planning.spent_ns = made_ns + time.thread_time_ns() - began_ns
+
+
+def _has_left(first: Vertex, stopped: AbstractSet[Vertex]) -> bool:
+    """Whether nothing has stopped but this one, and only because a turn takes no more."""
+    is_alone = len(stopped) == 1 and first in stopped
+    return is_alone and first.source is None and not first.blocked and not first.finished
 
 
 def _cost_of_clock_ns() -> int:

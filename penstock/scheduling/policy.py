@@ -69,7 +69,7 @@ class Rule(NamedTuple):
     least_events: int
     idle_ns: Floats
     cost_ns: Floats
-    least_turn: int
+    least_turn: Integers
 
 
 class Policy(Protocol):
@@ -127,7 +127,7 @@ class EpochPolicy:
         if type(self).refresh is not EpochPolicy.refresh:
             return None
         nothing = _zeros(len(plan.potential))
-        return Rule(1, nothing, nothing, 1)
+        return Rule(1, nothing, nothing, plan.limit)
 
     def patience_ns(self, state: Any) -> int:
         return 0

@@ -17,7 +17,10 @@ from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
 
-_LEAST_SHARE = 32  # N_min as a part of the longest turn, where it is not given
+#: N_min where it is not given: a part of the longest turn, or what takes so long. A turn costs some ten
+#: microseconds of its own, so that a shorter one is not worth it if there is more.
+_LEAST_SHARE = 32
+_LEAST_NS = 500_000
 
 _PAPER = Adaptation()
 
@@ -32,7 +35,7 @@ class State(NamedTuple):
     gradient: Floats
     priority: Floats
     limit: Integers  # N_proc for a turn that begins with the epoch
-    least: int  # N_min
+    least: Integers  # N_min
     idle_ns: Floats  # the idle threshold of each operator
 
     def holds_for(self, snapshot: Snapshot) -> bool:
@@ -47,7 +50,7 @@ class State(NamedTuple):
 class StateBased:
     """P(i) = W / C̄_i for operators that are eligible; a turn ends with the epoch, by estimate.
 
-    ``least_events`` is N_min; None is a 32nd of the longest turn.
+    ``least_events`` is N_min; None is a 32nd of the longest turn, or half a millisecond.
     """
 
     adaptation: Adaptation = _PAPER
@@ -60,7 +63,7 @@ class StateBased:
         limit = np.empty(0, np.int64)
         thresholds = self.adaptation.initial()
         idle_ns = self._idle_ns(topology, thresholds)
-        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, 1, idle_ns)
+        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, limit, idle_ns)
 
     def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
         if not state.holds_for(snapshot):
@@ -83,7 +86,7 @@ class StateBased:
 
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
         left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
-        return min(int(plan.limit[operator]), max(left, state.least))
+        return min(int(plan.limit[operator]), max(left, int(state.least[operator])))
 
     def rule(self, plan: Plan, state: State) -> Rule | None:
         return Rule(math.ceil(state.thresholds.events), state.idle_ns, state.cost_ns, state.least)
@@ -100,7 +103,7 @@ class StateBased:
         gradient = snapshot.latency_gradient
         weight = operator_weight(snapshot.topology, gradient)
         priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
-        least = self.least_events or max(1, snapshot.turn_limit // _LEAST_SHARE)
+        least = self._least(snapshot)
         limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
         return state._replace(
             cost_ns=cost_ns,
@@ -109,6 +112,14 @@ class StateBased:
             priority=priority,
             limit=limit,
             least=least,
+        )
+
+    def _least(self, snapshot: Snapshot) -> Integers:
+        if self.least_events is not None:
+            return np.full(len(snapshot.cost_ns), self.least_events, np.int64)
+        longest = snapshot.turn_limit
+        return np.clip(_LEAST_NS / snapshot.cost_ns, max(1, longest // _LEAST_SHARE), longest).astype(
+            np.int64
         )
 
     def _adapted(self, snapshot: Snapshot, state: State) -> State:
