@@ -78,13 +78,16 @@ class Execution:
     def finish(self) -> Summary:
         """Closes everything after the end and sums up; raises what made the run fail."""
         self._runner.join()
-        collector.end_run()
         for vertex in self._vertices:
             if vertex.source is not None:
                 vertex.source.close()
             elif isinstance(vertex.operator, SinkOperator):
                 vertex.operator.close(False)
         self._memory.close()
+        for vertex in self._vertices:
+            for outlet in vertex.outlets:
+                outlet.release()
+        collector.end_run(sum(vertex.operator.state_bytes for vertex in self._vertices))
         if self._error is not None:
             raise self._error
         return self.summary()

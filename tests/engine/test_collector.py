@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
+
+import pytest
 
 import penstock as ps
 from penstock.engine import collector
@@ -29,6 +32,38 @@ def test_what_the_user_has_set_aside_stays_so() -> None:
         assert gc.get_freeze_count() > 0
     finally:
         gc.unfreeze()
+
+
+def test_much_that_runs_have_left_is_collected_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    collections: list[str] = []
+    monkeypatch.setattr(collector.gc, "collect", lambda: collections.append("full"))
+    monkeypatch.setattr(collector, "_left_bytes", 0)
+    monkeypatch.setattr(collector, "_left_runs", 0)
+    for left_bytes in (0, 200 << 20, 0, 100 << 20, 0):
+        collector.begin_run()
+        collector.end_run(left_bytes)
+    assert collections == ["full"]  # before the last
+    for _ in range(102):
+        collector.begin_run()
+        collector.end_run()
+    assert collections == ["full", "full"]
+
+
+def test_the_blocks_of_a_run_are_freed_with_it() -> None:
+    app = ps.App("numbers")
+    source = ps.sources.Columns({"ts": list(range(1000))}, {"ts": "timestamp"})
+    app.sink("out", app.source("numbers", source, event_time="ts"), ps.sinks.Discard())
+    execution = ps.Node(workers=1).start(app.graph())
+    assert execution.wait(30)
+    memory = [
+        weakref.ref(column.base)
+        for vertex in execution._vertices
+        for outlet in vertex.outlets
+        for column in outlet.columns
+    ]
+    assert memory
+    execution.finish()
+    assert [kept() for kept in memory] == [None] * len(memory)
 
 
 def test_a_run_sets_aside_and_gives_back() -> None:
