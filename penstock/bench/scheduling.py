@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 
+from penstock.bench.heap import keep_freed_memory
 from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, median, progress
 from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases, measure_ablation
@@ -61,7 +62,7 @@ SHORT = Grid(
     at_shares=2,
     search=Lengths(0.25, 0.75),
     at_share=Lengths(0.25, 0.6),
-    ablation=Lengths(0.12, 0.2),
+    ablation=Lengths(0.2, 0.2),
     curves=Lengths(0.2, 0.35),
     curve_queries=(1, 10),
     curve_rounds=1,
@@ -90,6 +91,7 @@ def run(options: Options) -> Report:
     """Rates and latencies on the mix, then the ablation, the steps, and the curves over queries."""
     grid = FULL if options.full else SHORT
     began_s = time.monotonic()
+    keep_freed_memory()
     progress("scheduling: compiling and warming up")
     warm_up(Lengths(0.2, 0.3))
     rates = measure_rates(

@@ -26,7 +26,7 @@ class RateSettings:
 
 
 _GROWTH, _STEPS = 1.1, 1  # of a search that begins where the round before has ended
-_FIRST_GROWTH, _FIRST_STEPS = 1.25, 2  # of the first search for a system
+_FIRST_GROWTH, _FIRST_STEPS = 2.0, 3  # of the first search for a system
 
 
 @dataclass
