@@ -1,8 +1,8 @@
 """Memory that is freed stays with the process, so that short runs measure what long ones do.
 
-Every run allocates its blocks anew: some hundred megabytes, returned to the system when it ends. Here the first
-touch of a page takes 3 to 5 µs, 70,000 of them in a run of one second. A service pays that once; a benchmark of
-many short runs would pay it in each, in the middle of what it measures.
+Every run allocates its blocks anew: some hundred megabytes, returned to the system when it ends. Here the
+first touch of a page takes 3 to 5 µs, 70,000 of them in a run of one second. A service pays that once; a
+benchmark of many short runs would pay it in each, in the middle of what it measures.
 """
 
 from __future__ import annotations
