@@ -58,19 +58,28 @@ class Lengths:
 
 
 def run_paced(
-    graph: Graph, node: Node, rates: Mapping[str, float], lengths: Lengths, *, p99_ms: float = 100.0
+    graph: Graph,
+    node: Node,
+    rates: Mapping[str, float],
+    lengths: Lengths,
+    *,
+    p99_ms: float = 100.0,
+    drains: bool = True,
 ) -> Paced:
     """Runs a graph whose sources come at ``rates``, by their names, for a while.
 
     At the end the sources stop and what is on its way is still processed, so that no latency is missing for
-    being too long. ``p99_ms`` is also how far a source may be behind at the end.
+    being too long; unless a source has not kept up, if it ``drains`` not. ``p99_ms`` is also how far a source
+    may be behind at the end.
     """
     execution = node.start(graph)
     stolen = Stolen()
     before, end = _measured(execution, lengths)
     stolen_share = stolen.share(lengths.warm_up_s + lengths.measured_s)
-    execution.stop()
-    if not execution.wait(_LONGEST_DRAIN_S):
+    kept = farthest_behind_s(end, rates) * 1e3 <= p99_ms
+    if drains or kept:
+        execution.stop()
+    if not (drains or kept) or not execution.wait(_LONGEST_DRAIN_S):
         execution.abort()
     drained = execution.finish().metrics
     metrics = replace(end.since(before), latency=drained.since(before).latency, _by_id={})
@@ -80,7 +89,7 @@ def run_paced(
         achieved=metrics.read / metrics.elapsed_s,
         p50_ms=together.quantile_ms(0.5),
         p99_ms=together.quantile_ms(0.99),
-        kept=farthest_behind_s(end, rates) * 1e3 <= p99_ms,
+        kept=kept,
         metrics=metrics,
         stolen=stolen_share,
     )

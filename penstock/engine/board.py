@@ -59,7 +59,8 @@ TURN_LIMIT = 9  # an answer: events of the turn that was picked
 WITH_OTHERS = 10  # an answer: whether all operators behind it go with it
 HAS_MORE = 11  # a question: whether the source that is given back was not read empty
 SOURCES_STAY = 12  # there are more workers than sources, so that a source need not wait for one
-_NUMBERS = 13
+SLEEPING = 13  # how many workers sleep
+_NUMBERS = 14
 
 
 class Board:

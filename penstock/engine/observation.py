@@ -19,6 +19,7 @@ _FIRST_PERIOD_NS = 4_000_000  # and more often to begin with: turns are short un
 _COST_NS = 0.25e9  # time constants of the smoothing
 _SELECTIVITY_NS = 1e9  # and at least a window's length
 _LATENCY_NS = 0.5e9
+_BUSY_NS = 0.25e9
 _UNKNOWN_COST_NS = 100.0
 _LEAST_COST_NS = 0.01
 _LEAST_SELECTIVITY = 1e-6  # a window emits nothing most of the time; nothing may divide by zero
@@ -50,6 +51,7 @@ class Observation:
         self.latency_ns: Floats = np.full(count, np.nan)
         self.latency_gradient: Floats = np.full(count, np.nan)
         self.rate_per_ns: Floats = np.zeros(count)  # of sources: events read
+        self.busy = 0.0  # how many workers were in turns, on average
 
     def is_due(self, now_ns: int) -> bool:
         return now_ns - self._updated_ns >= self._period_ns
@@ -65,6 +67,8 @@ class Observation:
         self._update_selectivity(processed, emitted, np.exp(-elapsed_ns / self._memory_ns))
         self._update_latency(markers, latency_ns, elapsed_ns)
         self.rate_per_ns = np.where(self._is_source, processed / elapsed_ns, 0.0)
+        kept = math.exp(-elapsed_ns / _BUSY_NS)
+        self.busy = kept * self.busy + (1.0 - kept) * float(busy_ns.sum()) / elapsed_ns
 
     def _count(self) -> Floats:
         counts = np.zeros_like(self._counts)

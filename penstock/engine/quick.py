@@ -37,6 +37,7 @@ from penstock.engine.board import (
     PRIORITY,
     RUNNING,
     SINCE_NS,
+    SLEEPING,
     SOURCE,
     SOURCES_STAY,
     TAKEN,
@@ -242,11 +243,8 @@ def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ig
     """Whether all operators behind this one go with it; then they are held too."""
     if not flags[TOGETHER, operator]:
         return 0
-    others = numbers[OTHER_WORKERS]
-    if numbers[SOURCES_STAY]:
-        for source in range(len(flags[SOURCE])):
-            others -= flags[SOURCE, source] and flags[RUNNING, source] and source != operator
-    if numbers[WAITING] < others:
+    stays = numbers[SOURCES_STAY] and flags[SOURCE, operator]
+    if numbers[WAITING] < (numbers[OTHER_WORKERS] if stays else numbers[SLEEPING]):
         return 0
     for place in range(starts[operator], starts[operator + 1]):
         reader = members[place]

@@ -42,6 +42,7 @@ class Snapshot:
     latency_gradient: Floats  # its change per second, relative to its mean, of each sink; NaN for all others
     turn_limit: int  # the most events that a turn may take by the run's settings
     epoch_ns: int  # the scheduler's period
+    utilisation: float = 1.0  # the share of the workers' time spent in turns, of late
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class State(NamedTuple):
     limit: Integers  # N_proc for a turn that begins with the epoch
     least: Integers  # N_min
     idle_ns: Floats  # the idle threshold of each operator
+    utilisation: float = 1.0
 
     def holds_for(self, snapshot: Snapshot) -> bool:
         return (
@@ -62,7 +63,7 @@ class StateBased:
         nothing = np.empty(0)
         limit = np.empty(0, np.int64)
         thresholds = self.adaptation.initial()
-        idle_ns = self._idle_ns(topology, thresholds)
+        idle_ns = self._idle_ns(topology, thresholds, 1.0)
         return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, limit, idle_ns)
 
     def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
@@ -92,11 +93,12 @@ class StateBased:
         return Rule(math.ceil(state.thresholds.events), state.idle_ns, state.cost_ns, state.least)
 
     def patience_ns(self, state: State) -> int:
-        return int(state.thresholds.idle_ns * self.adaptation.source_idle)
+        return int(self.adaptation.source_idle_ns(state.thresholds.idle_ns, state.utilisation))
 
-    def _idle_ns(self, topology: Topology, thresholds: Thresholds) -> Floats:
+    def _idle_ns(self, topology: Topology, thresholds: Thresholds, utilisation: float) -> Floats:
         is_source = np.array([kind == "source" for kind in topology.kinds])
-        return np.where(is_source, self.adaptation.source_idle, 1.0) * thresholds.idle_ns
+        idle_ns = thresholds.idle_ns
+        return np.where(is_source, self.adaptation.source_idle_ns(idle_ns, utilisation), idle_ns)
 
     def _computed(self, snapshot: Snapshot, state: State) -> State:
         cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity
@@ -112,6 +114,8 @@ class StateBased:
             priority=priority,
             limit=limit,
             least=least,
+            idle_ns=self._idle_ns(snapshot.topology, state.thresholds, snapshot.utilisation),
+            utilisation=snapshot.utilisation,
         )
 
     def _least(self, snapshot: Snapshot) -> Integers:
@@ -128,5 +132,5 @@ class StateBased:
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
         thresholds = self.adaptation.adapt(state.thresholds, gradient)
-        idle_ns = self._idle_ns(snapshot.topology, thresholds)
+        idle_ns = self._idle_ns(snapshot.topology, thresholds, state.utilisation)
         return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, idle_ns=idle_ns)

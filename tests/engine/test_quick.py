@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED
+from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED, SLEEPING
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -105,6 +105,15 @@ def test_readers_of_one_that_was_given_out_alone_are_let_in(monkeypatch: pytest.
     source, reader, _ = scheduler._vertices
     take_turn(source, 100)
     assert reader.waiting() > 0
+    assert kinds(scheduler.exchange([source], set(), LATER)) == ["filter", "sink"]
+
+
+def test_a_worker_that_sleeps_is_left_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    scheduler.figures.board.number[SLEEPING] = 1
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    take_turn(source, 100)
     assert kinds(scheduler.exchange([source], set(), LATER)) == ["filter"]
 
 
@@ -126,8 +135,10 @@ def test_with_no_worker_to_spare_the_reader_of_a_source_goes_first(monkeypatch: 
     scheduler = steady(2, workers=2)
     only_quick(scheduler, monkeypatch)
     turns = scheduler.exchange([], set(), LATER)
+    scheduler.figures.board.number[SLEEPING] = 1
     other = scheduler.exchange([], set(), LATER)
-    source = next(vertex for vertex, _ in other if vertex.source is not None)
+    assert kinds(other) == ["source"]
+    source = other[0][0]
     assert source.source is not None
     assert source not in [vertex for vertex, _ in turns]
     take_turn(source, 100)
@@ -141,6 +152,7 @@ def test_an_operator_that_has_left_something_is_next_again(monkeypatch: pytest.M
     source, reader, _ = scheduler._vertices
     scheduler.exchange([], set(), LATER)
     take_turn(source, 100)
+    scheduler.figures.board.number[SLEEPING] = 1
     ((taken, _),) = scheduler.exchange([source], set(), LATER)
     assert taken is reader
     take_turn(reader, 10)
