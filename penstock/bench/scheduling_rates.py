@@ -26,7 +26,7 @@ class RateSettings:
 
 
 _GROWTH, _STEPS = 1.1, 1  # of a search that begins where the round before has ended
-_FIRST_GROWTH, _FIRST_STEPS = 2.0, 2  # of the first search for a system
+_FIRST_GROWTH, _FIRST_STEPS = 2.0, 1  # of the first search for a system
 _FIRST_SHARE = 0.25  # of the state-based policy's rate: what is too much takes longest to find out
 
 
