@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 
+from penstock.bench.heap import keep_freed_memory
 from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, median, progress
 from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases, measure_ablation
@@ -59,14 +60,14 @@ SHORT = Grid(
     rounds=5,
     others=2,
     at_shares=2,
-    search=Lengths(0.25, 0.75),
-    at_share=Lengths(0.25, 0.6),
-    ablation=Lengths(0.12, 0.2),
-    curves=Lengths(0.2, 0.35),
+    search=Lengths(0.2, 0.5),
+    at_share=Lengths(0.2, 0.4),
+    ablation=Lengths(0.13, 0.16),
+    curves=Lengths(0.12, 0.2),
     curve_queries=(1, 10),
     curve_rounds=1,
     stepped=("yahoo",),
-    step_s=0.8,
+    step_s=0.6,
     sample_s=0.1,
 )
 #: Five runs of half a minute; the paper's are of five minutes, which would take weeks for all of this.
@@ -90,6 +91,7 @@ def run(options: Options) -> Report:
     """Rates and latencies on the mix, then the ablation, the steps, and the curves over queries."""
     grid = FULL if options.full else SHORT
     began_s = time.monotonic()
+    keep_freed_memory()
     progress("scheduling: compiling and warming up")
     warm_up(Lengths(0.2, 0.3))
     rates = measure_rates(

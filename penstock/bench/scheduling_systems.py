@@ -90,10 +90,12 @@ def hand_over_sizes() -> tuple[int, ...]:
     return (*_SMALL, Node().block_events)
 
 
-def paced(workload: Workload, node: Node, queries: int, rate: float, lengths: Lengths) -> Paced:
+def paced(
+    workload: Workload, node: Node, queries: int, rate: float, lengths: Lengths, *, drains: bool = True
+) -> Paced:
     """One run at a rate of all queries together."""
     graph, rates = workload.graph(queries, rate)
-    return run_paced(graph, node, rates, lengths, p99_ms=LIMIT_MS)
+    return run_paced(graph, node, rates, lengths, p99_ms=LIMIT_MS, drains=drains)
 
 
 def unpaced(workload: Workload, node: Node, queries: int, lengths: Lengths) -> RunMetrics:

@@ -23,7 +23,8 @@ SINCE_NS = 4  # since when it has had work and no turn; 0: it has no work
 LIMIT = 5  # of a turn, by the plan
 TICKET = 6  # of equal priorities the lowest goes first
 PENDING = 7  # of a reader: events and marks that wait for it, by the last look
-_INTEGERS = 8
+LEAST = 8  # events of a turn, however late it is, by the plan
+_INTEGERS = 9
 
 # Rows of ``floats``.
 PRIORITY = 0  # of those that wait for a worker; 0 of all others
@@ -52,13 +53,14 @@ HELD = 3  # how many operators workers have
 PATIENCE_NS = 4  # how long a source that was read empty waits
 THRESHOLD = 5  # so many pending events make an operator eligible
 DEADLINE_NS = 6  # when turns should end
-LEAST = 7  # events of a turn, however late it is
-EPOCH_NS = 8
-OTHER_WORKERS = 9
-TURN_LIMIT = 10  # an answer: events of the turn that was picked
-WITH_OTHERS = 11  # an answer: whether all operators behind it go with it
-HAS_MORE = 12  # a question: whether the source that is given back was not read empty
-_NUMBERS = 13
+EPOCH_NS = 7
+OTHER_WORKERS = 8
+TURN_LIMIT = 9  # an answer: events of the turn that was picked
+WITH_OTHERS = 10  # an answer: whether all operators behind it go with it
+HAS_MORE = 11  # a question: whether the source that is given back was not read empty
+SOURCES_STAY = 12  # there are more workers than sources, so that a source need not wait for one
+SLEEPING = 13  # how many workers sleep
+_NUMBERS = 14
 
 
 class Board:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from penstock.engine import collector
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
 from penstock.engine.operator_threads import OperatorThreads
@@ -53,6 +54,7 @@ class Execution:
             operator = vertex.operator
             if isinstance(operator, SourceOperator | SinkOperator):
                 _guarded(vertex, operator.open)
+        collector.begin_run()
         self._began_ns = time.perf_counter_ns()
         self._runner.start()
 
@@ -82,6 +84,10 @@ class Execution:
             elif isinstance(vertex.operator, SinkOperator):
                 vertex.operator.close(False)
         self._memory.close()
+        for vertex in self._vertices:
+            for outlet in vertex.outlets:
+                outlet.release()
+        collector.end_run(sum(vertex.operator.state_bytes for vertex in self._vertices))
         if self._error is not None:
             raise self._error
         return self.summary()

@@ -14,10 +14,12 @@ from penstock.scheduling.topology import Topology
 #: How often to look (enjima 4), at up to a hundred operators; more of them are looked at less often. Between
 #: two looks nothing changes, so policies need not compute anew.
 PERIOD_NS = 50_000_000
+_FIRST_PERIOD_NS = 4_000_000  # and more often to begin with: turns are short until costs are known
 
 _COST_NS = 0.25e9  # time constants of the smoothing
 _SELECTIVITY_NS = 1e9  # and at least a window's length
 _LATENCY_NS = 0.5e9
+_BUSY_NS = 0.25e9
 _UNKNOWN_COST_NS = 100.0
 _LEAST_COST_NS = 0.01
 _LEAST_SELECTIVITY = 1e-6  # a window emits nothing most of the time; nothing may divide by zero
@@ -37,7 +39,8 @@ class Observation:
         self._is_end = np.array([not vertex.outlets for vertex in vertices], bool)
         self._is_source = np.array([vertex.source is not None for vertex in vertices], bool)
         self._memory_ns = np.array([max(_SELECTIVITY_NS, window_ns(vertex)) for vertex in vertices])
-        self._period_ns = PERIOD_NS * max(1, count // 100)
+        self._longest_ns = PERIOD_NS * max(1, count // 100)
+        self._period_ns = _FIRST_PERIOD_NS
         self._updated_ns = 0
         self._counts = np.zeros((6, count))  # processed, emitted, busy, markers, their latency, turns
         self._events_in, self._events_out = np.zeros(count), np.zeros(count)
@@ -48,6 +51,7 @@ class Observation:
         self.latency_ns: Floats = np.full(count, np.nan)
         self.latency_gradient: Floats = np.full(count, np.nan)
         self.rate_per_ns: Floats = np.zeros(count)  # of sources: events read
+        self.busy = 0.0  # how many workers were in turns, on average
 
     def is_due(self, now_ns: int) -> bool:
         return now_ns - self._updated_ns >= self._period_ns
@@ -58,10 +62,13 @@ class Observation:
         counts = self._count()
         processed, emitted, busy_ns, markers, latency_ns, turns = counts - self._counts
         self._counts, self._updated_ns = counts, now_ns
+        self._period_ns = min(2 * self._period_ns, self._longest_ns)
         self._update_cost(np.maximum(processed, turns), busy_ns, math.exp(-elapsed_ns / _COST_NS))
         self._update_selectivity(processed, emitted, np.exp(-elapsed_ns / self._memory_ns))
         self._update_latency(markers, latency_ns, elapsed_ns)
         self.rate_per_ns = np.where(self._is_source, processed / elapsed_ns, 0.0)
+        kept = math.exp(-elapsed_ns / _BUSY_NS)
+        self.busy = kept * self.busy + (1.0 - kept) * float(busy_ns.sum()) / elapsed_ns
 
     def _count(self) -> Floats:
         counts = np.zeros_like(self._counts)

@@ -25,7 +25,7 @@ class OperatorThreads:
         self, vertices: list[Vertex], settings: Settings, on_end: Callable[[BaseException | None], None]
     ) -> None:
         self._limit = settings.turn_limit
-        self._rest_ns = settings.adaptation.source_patience_ns
+        self._rest_ns = settings.adaptation.rest_ns
         self._poll_s = settings.epoch_us / 1e6
         self._on_end = on_end
         self._error: BaseException | None = None

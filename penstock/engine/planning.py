@@ -23,12 +23,19 @@ class Planning:
     """Keeps the plan that holds. Not thread-safe."""
 
     def __init__(
-        self, vertices: list[Vertex], figures: Figures, policy: Policy, turn_limit: int, epoch_ns: int
+        self,
+        vertices: list[Vertex],
+        figures: Figures,
+        policy: Policy,
+        turn_limit: int,
+        epoch_ns: int,
+        workers: int,
     ) -> None:
         self._policy, self._figures = policy, figures
-        self._turn_limit, self._epoch_ns = turn_limit, epoch_ns
+        self._turn_limit, self._epoch_ns, self._workers = turn_limit, epoch_ns, workers
         self._topology = topology_of(vertices)
         self._observation = Observation(vertices)
+        self._observation.busy = workers  # until it is known
         self._state = policy.initial_state(self._topology)
         self._period_ns = epoch_ns  # from plan to plan
         self.follows_queues = bool(getattr(policy, "follows_queues", False))
@@ -63,6 +70,7 @@ class Planning:
             seen.latency_gradient,
             self._turn_limit,
             self._period_ns,
+            min(1.0, seen.busy / self._workers),
         )
         self.plan, self._state = self._policy.plan(snapshot, self._state)
         self.spent_ns += time.thread_time_ns() - began_ns

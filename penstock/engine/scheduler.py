@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from threading import Condition, Event, Lock
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.board import HELD, NEVER_NS, PRIORITY, RUNNING, TAKEN, TICKET, WAITING, Board
+from penstock.engine.board import HELD, NEVER_NS, PRIORITY, RUNNING, SLEEPING, TAKEN, TICKET, WAITING, Board
 from penstock.engine.figures import Figures
 from penstock.engine.hand_overs import is_better_alone, is_long
 from penstock.engine.passes import Passes
@@ -50,7 +50,6 @@ class Scheduler:
         workers: int = 1,
     ) -> None:
         self._vertices = vertices
-        self._other_workers = workers - 1
         self._turn_limit = turn_limit
         self._epoch_ns = epoch_us * 1_000
         self._consumption = None if isinstance(consumption, All) else consumption
@@ -64,13 +63,12 @@ class Scheduler:
             board.numbers[WAITING : WAITING + 2],
         )
         self.figures = Figures(vertices, board)
-        self._planning = Planning(vertices, self.figures, policy, turn_limit, self._epoch_ns)
+        self._planning = Planning(vertices, self.figures, policy, turn_limit, self._epoch_ns, workers)
         self._arrivals = Arrivals(vertices, self.figures, self._epoch_ns)
         self._unblocked: deque[Vertex] = deque()
         self._unfinished = {vertex.index for vertex in vertices if not vertex.finished}
         self._lock = Lock()
         self._wake = Condition(self._lock)
-        self._sleeping = 0
         self._passes = Passes(vertices, board)
         self._quick = Quick(vertices, board, self._passes, turn_limit, workers, self._epoch_ns)
         self._called: set[Vertex] = set()
@@ -150,9 +148,9 @@ class Scheduler:
                 return
             if self._next_look_ns > time.perf_counter_ns() + self._epoch_ns:
                 self._nudge.set()  # from now on the scheduler's thread has someone to wake
-            self._sleeping += 1
+            self._board.number[SLEEPING] += 1
             self._wake.wait()
-            self._sleeping -= 1
+            self._board.number[SLEEPING] -= 1
 
     @property
     def stopped(self) -> bool:
@@ -235,8 +233,9 @@ class Scheduler:
         self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
     ) -> list[tuple[Vertex, int]]:
         now_ns = ended_ns or time.perf_counter_ns()
+        given_back = vertices
         if vertices:
-            if not stopped and self._is_usual(now_ns):
+            if (not stopped or _has_left(vertices[0], stopped)) and self._is_usual(now_ns):
                 turns = self._quick.exchange(vertices, now_ns)
                 if turns is not None:
                     if self._sleeping and len(self._queue):
@@ -249,7 +248,7 @@ class Scheduler:
             return []
         self._catch_up(now_ns)
         if most == _ROUND and not self._alone and self._consumption is None:
-            turns = self._quick.pick(now_ns)
+            turns = self._quick.pick(now_ns, given_back)
             if turns is not None:
                 if self._sleeping and len(self._queue):
                     self._wake.notify()
@@ -267,6 +266,11 @@ class Scheduler:
             or self._consumption is not None
             or now_ns >= self._planning.due_ns
         )
+
+    @property
+    def _sleeping(self) -> int:
+        """How many workers sleep."""
+        return int(self._board.number[SLEEPING])
 
     @property
     def _held(self) -> int:
@@ -297,7 +301,7 @@ class Scheduler:
             if pending:
                 turns.append(self._hold(vertex, pending, now_ns))
                 if not self._alone:
-                    if most > 1 and len(queue) >= self._other_workers:
+                    if most > 1 and len(queue) >= self._sleeping:
                         self._hold_behind(vertex, turns)
                     break
                 if len(turns) >= most:
@@ -332,8 +336,7 @@ class Scheduler:
         """Gives out with an operator all those behind it, if the policy puts them before it.
 
         They would be next as soon as its turn has sent them something, and find that in the cache. If one of
-        them has work already, it is left to other workers; and so is everything while those may have nothing
-        to do.
+        them has work already, it is left to other workers; and so is everything while those sleep.
         """
         behind, queue = self._passes.behind(first), self._queue
         for reader in behind:
@@ -447,6 +450,12 @@ class Scheduler:
         self._quick.plan(plan, self._planning.rule)
         self._alone = is_better_alone(plan, pending, figures.least_cost_ns)
         self._planning.spent_ns = made_ns + time.thread_time_ns() - began_ns
+
+
+def _has_left(first: Vertex, stopped: AbstractSet[Vertex]) -> bool:
+    """Whether nothing has stopped but this one, and only because a turn takes no more."""
+    is_alone = len(stopped) == 1 and first in stopped
+    return is_alone and first.source is None and not first.blocked and not first.finished
 
 
 def _cost_of_clock_ns() -> int:

@@ -65,6 +65,11 @@ class Chunk:
             block.next = None
         self.unread = readers
 
+    def release(self) -> None:
+        """Lets go of its blocks, which hold on to it: it is not used again, and whoever still has one of its
+        columns keeps the memory."""
+        self.blocks.clear()
+
     def finished_by_reader(self) -> bool:
         """Notes that one edge has read it to its end; True for the last one, who must recycle it."""
         with self._lock:

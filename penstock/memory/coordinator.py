@@ -70,6 +70,7 @@ class ChunkPool:
             with self._lock:
                 self.allocated -= 1
             chunk.reset(0)  # no block may hold on to the one behind it
+            chunk.release()
             self._coordinator.replace(self, chunk)
             return
         self._free.append(chunk)
@@ -83,6 +84,11 @@ class ChunkPool:
         self._free.append(chunk)
         if self.on_free is not None:
             self.on_free()
+
+    def release(self) -> None:
+        """Gives up the free chunks; nobody takes one any more."""
+        while self._free:
+            self._free.pop().release()
 
     def next_shape(self) -> ChunkShape:
         """The shape of the next chunk to be made."""

@@ -203,6 +203,18 @@ class Outlet:
         for edge in self.edges:
             edge.marks.append((position, mark))
 
+    def release(self) -> None:
+        """Gives up all memory after the last turn. Columns that someone has kept stay valid."""
+        self.pool.release()
+        for block in (self.first, self._block, *(edge._block for edge in self.edges)):
+            while block is not None:
+                block.chunk.release()
+                block.next, block = None, block.next
+        self.first = self._block = None
+        self.columns = ()
+        for edge in self.edges:
+            edge._block = None
+
     def _next_block(self) -> Block | None:
         block = self._block
         if block is None or block.is_last:

@@ -37,6 +37,7 @@ class BatchPool(ChunkPool):
 
     def give_back(self, chunk: Chunk) -> None:
         chunk.reset(0)  # no batch may hold on to the one behind it
+        chunk.release()
         self._account.count(-chunk.bytes)
         with self._count:
             self.allocated -= 1

@@ -42,6 +42,7 @@ class Snapshot:
     latency_gradient: Floats  # its change per second, relative to its mean, of each sink; NaN for all others
     turn_limit: int  # the most events that a turn may take by the run's settings
     epoch_ns: int  # the scheduler's period
+    utilisation: float = 1.0  # the share of the workers' time spent in turns, of late
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Rule(NamedTuple):
     least_events: int
     idle_ns: Floats
     cost_ns: Floats
-    least_turn: int
+    least_turn: Integers
 
 
 class Policy(Protocol):
@@ -127,7 +128,7 @@ class EpochPolicy:
         if type(self).refresh is not EpochPolicy.refresh:
             return None
         nothing = _zeros(len(plan.potential))
-        return Rule(1, nothing, nothing, 1)
+        return Rule(1, nothing, nothing, plan.limit)
 
     def patience_ns(self, state: Any) -> int:
         return 0

@@ -17,7 +17,10 @@ from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
 
-_LEAST_SHARE = 32  # N_min as a part of the longest turn, where it is not given
+#: N_min where it is not given: a part of the longest turn, or what takes so long. A turn costs some ten
+#: microseconds of its own, so that a shorter one is not worth it if there is more.
+_LEAST_SHARE = 32
+_LEAST_NS = 500_000
 
 _PAPER = Adaptation()
 
@@ -32,8 +35,9 @@ class State(NamedTuple):
     gradient: Floats
     priority: Floats
     limit: Integers  # N_proc for a turn that begins with the epoch
-    least: int  # N_min
+    least: Integers  # N_min
     idle_ns: Floats  # the idle threshold of each operator
+    utilisation: float = 1.0
 
     def holds_for(self, snapshot: Snapshot) -> bool:
         return (
@@ -47,7 +51,7 @@ class State(NamedTuple):
 class StateBased:
     """P(i) = W / C̄_i for operators that are eligible; a turn ends with the epoch, by estimate.
 
-    ``least_events`` is N_min; None is a 32nd of the longest turn.
+    ``least_events`` is N_min; None is a 32nd of the longest turn, or half a millisecond.
     """
 
     adaptation: Adaptation = _PAPER
@@ -59,8 +63,8 @@ class StateBased:
         nothing = np.empty(0)
         limit = np.empty(0, np.int64)
         thresholds = self.adaptation.initial()
-        idle_ns = self._idle_ns(topology, thresholds)
-        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, 1, idle_ns)
+        idle_ns = self._idle_ns(topology, thresholds, 1.0)
+        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, limit, idle_ns)
 
     def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
         if not state.holds_for(snapshot):
@@ -83,24 +87,25 @@ class StateBased:
 
     def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
         left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
-        return min(int(plan.limit[operator]), max(left, state.least))
+        return min(int(plan.limit[operator]), max(left, int(state.least[operator])))
 
     def rule(self, plan: Plan, state: State) -> Rule | None:
         return Rule(math.ceil(state.thresholds.events), state.idle_ns, state.cost_ns, state.least)
 
     def patience_ns(self, state: State) -> int:
-        return int(state.thresholds.idle_ns * self.adaptation.source_idle)
+        return int(self.adaptation.source_idle_ns(state.thresholds.idle_ns, state.utilisation))
 
-    def _idle_ns(self, topology: Topology, thresholds: Thresholds) -> Floats:
+    def _idle_ns(self, topology: Topology, thresholds: Thresholds, utilisation: float) -> Floats:
         is_source = np.array([kind == "source" for kind in topology.kinds])
-        return np.where(is_source, self.adaptation.source_idle, 1.0) * thresholds.idle_ns
+        idle_ns = thresholds.idle_ns
+        return np.where(is_source, self.adaptation.source_idle_ns(idle_ns, utilisation), idle_ns)
 
     def _computed(self, snapshot: Snapshot, state: State) -> State:
         cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity
         gradient = snapshot.latency_gradient
         weight = operator_weight(snapshot.topology, gradient)
         priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
-        least = self.least_events or max(1, snapshot.turn_limit // _LEAST_SHARE)
+        least = self._least(snapshot)
         limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
         return state._replace(
             cost_ns=cost_ns,
@@ -109,6 +114,16 @@ class StateBased:
             priority=priority,
             limit=limit,
             least=least,
+            idle_ns=self._idle_ns(snapshot.topology, state.thresholds, snapshot.utilisation),
+            utilisation=snapshot.utilisation,
+        )
+
+    def _least(self, snapshot: Snapshot) -> Integers:
+        if self.least_events is not None:
+            return np.full(len(snapshot.cost_ns), self.least_events, np.int64)
+        longest = snapshot.turn_limit
+        return np.clip(_LEAST_NS / snapshot.cost_ns, max(1, longest // _LEAST_SHARE), longest).astype(
+            np.int64
         )
 
     def _adapted(self, snapshot: Snapshot, state: State) -> State:
@@ -117,5 +132,5 @@ class StateBased:
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
         thresholds = self.adaptation.adapt(state.thresholds, gradient)
-        idle_ns = self._idle_ns(snapshot.topology, thresholds)
+        idle_ns = self._idle_ns(snapshot.topology, thresholds, state.utilisation)
         return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, idle_ns=idle_ns)

@@ -25,7 +25,8 @@ class Range:
 
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
-_SOURCE_IDLE = 10.0
+_SOURCE_IDLE = 14.0
+_REST_NS = 10_000_000
 _OVERDUE_NS = 10e6
 
 
@@ -46,7 +47,8 @@ class Adaptation:
     idle_ns: Range = Range(1e6, 100e6, 10e6)
     #: How many times longer a source is idle before few events are worth a turn. The paper's sources have
     #: threads of their own. Ours are scheduled, and what they read at once is what everyone behind them takes
-    #: in one turn: every turn costs some ten microseconds, however few its events.
+    #: in one turn: every turn costs some ten microseconds, however few its events. So long if workers have no
+    #: time left; the more they have, the shorter.
     source_idle: float = 1.0
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
@@ -66,10 +68,14 @@ class Adaptation:
         events = Range(initial, largest, paper.events.largest_step * scale)
         return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS)
 
+    def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
+        """The idle threshold of a source, where that of others is ``idle_ns``."""
+        return idle_ns * max(1.0, self.source_idle * utilisation)
+
     @property
-    def source_patience_ns(self) -> int:
-        """How long a source waits from turn to turn to begin with, if it has few events."""
-        return int(self.idle_ns.initial * self.source_idle)
+    def rest_ns(self) -> int:
+        """How long a source rests from turn to turn where nobody schedules, if it has few events."""
+        return min(_REST_NS, int(self.idle_ns.initial * self.source_idle))
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)

@@ -16,6 +16,7 @@ PERIOD_NS = 50_000_000  # how often to look; everything here smooths as the engi
 _COST_NS = 0.25e9  # time constants
 _SELECTIVITY_NS = 1e9  # and at least a window's length
 _LATENCY_NS = 0.5e9
+_BUSY_NS = 0.25e9
 _LEAST_COST_NS = 0.01
 _LEAST_SELECTIVITY = 1e-6
 
@@ -23,12 +24,14 @@ _LEAST_SELECTIVITY = 1e-6
 class Observer:
     """Smooths cost, selectivity and latency. Between two looks snapshots hold the very same arrays."""
 
-    def __init__(self, flow: Flow, turn_limit: int, epoch_ns: int) -> None:
+    def __init__(self, flow: Flow, turn_limit: int, epoch_ns: int, workers: int) -> None:
         operators, ends = flow.graph.operators, flow.graph.ends()
         size = len(operators)
         self._flow = flow
         self._turn_limit = turn_limit
         self._epoch_ns = epoch_ns
+        self._workers = workers
+        self._busy = float(workers)  # until it is known
         self._looked_ns = 0
         self._ends = ends
         self._is_end = np.zeros(size, bool)
@@ -70,6 +73,7 @@ class Observer:
             latency_gradient=self._gradient,
             turn_limit=self._turn_limit,
             epoch_ns=self._epoch_ns,
+            utilisation=min(1.0, self._busy / self._workers),
         )
 
     def _look(self, now_ns: int) -> None:
@@ -84,6 +88,8 @@ class Observer:
         events, out = self._event_sums
         share = np.maximum(_over(out, events, self._selectivity), _LEAST_SELECTIVITY)
         self._selectivity = np.where(self._is_end, 1.0, share)
+        kept = math.exp(-elapsed_ns / _BUSY_NS)
+        self._busy = kept * self._busy + (1.0 - kept) * float(busy_ns.sum()) / elapsed_ns
         self._look_at_latency(elapsed_ns)
 
     def _look_at_latency(self, elapsed_ns: int) -> None:

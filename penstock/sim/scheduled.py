@@ -39,7 +39,7 @@ class Run:
     alone_below_ns: when the turns at hand are mostly shorter than this, one worker takes them all, as the
         engine does, since a second would lose more by handing the interpreter over; 0: never.
     passes: a worker takes an operator together with all behind it where the engine does: nobody else writes
-        to them, none has priority or runs, the policy puts them first, and other workers have work. One that
+        to them, none has priority or runs, the policy puts them first, and no other worker sleeps. One that
         takes all turns because they are short takes a round of them, and gives them back together.
     """
 
@@ -67,7 +67,7 @@ class Scheduled:
         self._overheads = self.flow.recorder.overheads
         self._processor = Processor(self.clock, machine, workers, self._overheads)
         self._serial = Serial(machine, self._overheads)
-        self._observer = Observer(self.flow, run.turn_limit, run.epoch_ns)
+        self._observer = Observer(self.flow, run.turn_limit, run.epoch_ns, workers)
         self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         size = len(graph.operators)
         self._queue = SchedulingQueue(size)
@@ -78,7 +78,6 @@ class Scheduled:
         self._running: list[list[Group] | None] = [None] * size
         self._last_operator = [-1] * workers
         self._idle = list(reversed(range(workers)))  # the first worker is woken first
-        self._other_workers = workers - 1
         self._behind = operators_behind(graph.topology) if run.passes else ((),) * size
         self._held: list[list[int]] = [[] for _ in range(workers)]  # what a worker gives back together
         #: Those of them that it has not run yet, with their limits, the last first.
@@ -179,7 +178,8 @@ class Scheduled:
         self._ahead[worker] = turns[:0:-1]
         first, limit = turns[0]
         self._turn(worker, first, limit)
-        if not self._alone and len(self._queue) >= self._other_workers:
+        asleep = sum(idle != worker for idle in self._idle)
+        if not self._alone and len(self._queue) >= asleep:
             self._hold_behind(worker, first)
         return True
 

@@ -27,7 +27,7 @@ class ThreadPerOperator:
         self._running: list[list[Group] | None] = [None] * size
         self._parents = graph.topology.parents
         # Sources rest from turn to turn as the engine's do, where a run is to be like the engine's.
-        self._rest_ns = run.adaptation.source_patience_ns if run.reads_by_epoch and run.adaptation else 0
+        self._rest_ns = run.adaptation.rest_ns if run.reads_by_epoch and run.adaptation else 0
         self._rest_until_ns = dict.fromkeys(graph.arrivals, 0)
         self._wakes_at_ns = dict.fromkeys(graph.arrivals, -1)
 

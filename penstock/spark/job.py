@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from penstock.engine import collector
 from penstock.engine.settings import Settings
 from penstock.engine.sources.reader import NodeSource
 from penstock.query.connectors import Sink, Source
@@ -181,4 +182,5 @@ class WarmUp:
         for node in local.job.stages.graph.nodes:
             if isinstance(node.spec, SourceSpec) and isinstance(node.spec.source, NodeSource):
                 node.spec.source.warm_up()
+        collector.begin_run()  # the process is here for nothing else
         yield from batches

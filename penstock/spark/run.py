@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.engine import collector
 from penstock.engine.sinks.base import BatchWriter
 from penstock.engine.sources.reader import NodeSource
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
@@ -95,6 +96,7 @@ class SparkRun:
         self._checkpoint_lock = CheckpointLock(self.checkpoint.root) if self._locks else None
         try:
             self._start()
+            collector.begin_run()
         except BaseException as error:
             if self._checkpoint_lock is not None:
                 self._checkpoint_lock.free()
@@ -229,6 +231,7 @@ class SparkRun:
         driver = self._driver
         assert driver is not None
         self._halt()
+        collector.end_run()
         complete = False
         try:
             if self._error is None and self._drained.is_set() and not self._stopped_early:

@@ -69,6 +69,32 @@ def test_the_search_goes_down_by_its_growth_when_the_start_is_too_much() -> None
     assert found.rate == pytest.approx((80 * 120) ** 0.5)
 
 
+def test_a_run_that_failed_while_the_machine_was_taken_away_is_repeated() -> None:
+    asked: list[float] = []
+
+    def run(rate: float) -> Paced:
+        asked.append(rate)
+        is_disturbed = len(asked) == 1
+        fits = rate <= 100.0 and not is_disturbed
+        stolen = 0.2 if is_disturbed else 0.0
+        return Paced(rate, rate, 1.0, 10.0 if fits else 500.0, True, NOTHING, stolen)
+
+    found = highest_rate(run, 64.0, steps=1)
+    assert asked == pytest.approx([64, 64, 128, 64 * 2**0.5])
+    assert found.rate == pytest.approx(64 * 2**0.5)
+
+
+def test_a_run_that_fails_whenever_it_is_disturbed_is_given_up() -> None:
+    asked: list[float] = []
+
+    def run(rate: float) -> Paced:
+        asked.append(rate)
+        return Paced(rate, rate, 1.0, 10.0 if rate <= 50.0 else 500.0, True, NOTHING, 0.2)
+
+    assert highest_rate(run, 64.0, steps=0).rate == 32.0
+    assert asked == [64.0, 64.0, 64.0, 32.0]
+
+
 def test_a_system_that_sustains_nothing_is_reported_as_such() -> None:
     assert not highest_rate(Machine(0.0), 1e6).sustains(100.0)
 

@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED
+from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED, SLEEPING
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -105,7 +105,60 @@ def test_readers_of_one_that_was_given_out_alone_are_let_in(monkeypatch: pytest.
     source, reader, _ = scheduler._vertices
     take_turn(source, 100)
     assert reader.waiting() > 0
+    assert kinds(scheduler.exchange([source], set(), LATER)) == ["filter", "sink"]
+
+
+def test_a_worker_that_sleeps_is_left_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    scheduler.figures.board.number[SLEEPING] = 1
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    take_turn(source, 100)
     assert kinds(scheduler.exchange([source], set(), LATER)) == ["filter"]
+
+
+def test_a_source_stays_with_its_worker_if_there_are_workers_for_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    assert source.source is not None
+    take_turn(source, 100)
+    source.source.has_more = True
+    assert kinds(scheduler.exchange([source], set(), LATER)) == ["source"]
+    rest = scheduler.exchange([], set(), LATER)
+    assert kinds(rest) == ["filter", "sink"]  # the other worker is not in need of anything
+
+
+def test_with_no_worker_to_spare_the_reader_of_a_source_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(2, workers=2)
+    only_quick(scheduler, monkeypatch)
+    turns = scheduler.exchange([], set(), LATER)
+    scheduler.figures.board.number[SLEEPING] = 1
+    other = scheduler.exchange([], set(), LATER)
+    assert kinds(other) == ["source"]
+    source = other[0][0]
+    assert source.source is not None
+    assert source not in [vertex for vertex, _ in turns]
+    take_turn(source, 100)
+    source.source.has_more = True
+    assert kinds(scheduler.exchange([vertex for vertex, _ in other], set(), LATER))[0] == "filter"
+
+
+def test_an_operator_that_has_left_something_is_next_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    source, reader, _ = scheduler._vertices
+    scheduler.exchange([], set(), LATER)
+    take_turn(source, 100)
+    scheduler.figures.board.number[SLEEPING] = 1
+    ((taken, _),) = scheduler.exchange([source], set(), LATER)
+    assert taken is reader
+    take_turn(reader, 10)
+    assert reader.waiting() > 0
+    assert kinds(scheduler.exchange([reader], {reader}, LATER)) == ["sink"]  # nearer to the end
+    assert kinds(scheduler.exchange([], set(), LATER)) == ["filter"]
 
 
 def test_with_plenty_in_the_queue_a_worker_takes_more_and_gives_all_back(
@@ -125,7 +178,7 @@ def test_with_plenty_in_the_queue_a_worker_takes_more_and_gives_all_back(
 
 def test_what_is_not_usual_is_left_to_the_scheduler() -> None:
     for policy in ("round_robin", "congestion", "first_come", "random"):
-        assert scheduled(chains(1), policy)._quick.pick(1) is None
+        assert scheduled(chains(1), policy)._quick.pick(1, []) is None
     scheduler = steady(1)
     (source, limit), *_ = scheduler.exchange([], set(), LATER)
     assert limit == LIMIT

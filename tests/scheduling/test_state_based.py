@@ -117,3 +117,10 @@ def test_priorities_are_computed_anew_when_the_measured_figures_change() -> None
     slower = example(cost_ns=[2 * cost for cost in EXAMPLE_COST_NS])
     again, _ = STABLE.plan(slower, state)
     assert again.potential == pytest.approx(plan.potential / 2)
+
+
+def test_a_source_waits_longer_the_less_time_workers_have() -> None:
+    adaptation = Adaptation(Range(4.0, 5.0, 0.0), Range(1.0 * MS, 2.0 * MS, 0.0), source_idle=10.0)
+    assert adaptation.source_idle_ns(1.0 * MS, 1.0) == 10.0 * MS
+    assert adaptation.source_idle_ns(1.0 * MS, 0.5) == 5.0 * MS
+    assert adaptation.source_idle_ns(1.0 * MS, 0.01) == 1.0 * MS  # as long as anyone
