@@ -10,7 +10,9 @@ from penstock.memory.layout import ORDER, SUB, TIME, Columns
 from penstock.operators.base import Build, Operator
 from penstock.operators.by_start import START
 from penstock.operators.ordered_buffer import OrderedBuffer
+from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import Port
+from penstock.state.keys import KeyWords
 from penstock.state.tables import StateRows, TableFormat
 
 
@@ -28,6 +30,7 @@ class MatchMerger(Operator):
         self._places = tuple(layout.data(name) for name in (TIME, ORDER, SUB, START))
         self._held = OrderedBuffer(layout)
         self._output = build.outputs.get(Port.MAIN)
+        self._hash = KeyHash(KeyWords(()), build.strings)
         self.state_formats = (TableFormat("held", layout.fields),)
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
@@ -52,7 +55,7 @@ class MatchMerger(Operator):
 
     def _state_rows(self) -> list[StateRows]:
         held = self._held.rows()
-        return [(held, np.zeros(len(held[0]), np.int64))]
+        return [(held, self._hash.of_columns((), len(held[0])))]
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
         self._held.add(rows[0], 0, len(rows[0][0]))

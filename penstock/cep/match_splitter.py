@@ -16,11 +16,13 @@ from penstock.metrics.degree import DegreeMetrics
 from penstock.operators.base import Build, Operator
 from penstock.operators.by_start import FITS, GIVEN, INSTANCE, OPENS, POSITION
 from penstock.operators.ordered_buffer import OrderedBuffer
+from penstock.operators.window_rows import KeyHash
 from penstock.query.automaton import automaton
 from penstock.query.degree import Control
 from penstock.query.graph import MatchSplitSpec, Port
 from penstock.query.pattern_modes import Contiguity
 from penstock.query.types import DataType, Field
+from penstock.state.keys import KeyWords
 from penstock.state.tables import StateRows, TableFormat
 
 _STANDING = ("$position", "$dealt", "$broken", "$planned")
@@ -58,6 +60,7 @@ class MatchSplitter(Operator):
             TableFormat("instances", [Field(name, DataType.INT64) for name in _INSTANCES]),
             TableFormat("control", _CONTROL),
         )
+        self._hash = KeyHash(KeyWords(()), build.strings)
         self._begin()
 
     def _begin(self) -> None:
@@ -147,12 +150,8 @@ class MatchSplitter(Operator):
                 kept += [(code, place, float(value)) for place, value in enumerate(np.ravel(listed))]
         types = (np.int32, np.int64, np.float64)
         control = tuple(np.array([row[i] for row in kept], kind) for i, kind in enumerate(types))
-        return [
-            (held, _no_key(len(held[0]))),
-            (_columns(standing, len(_STANDING)), _no_key(len(standing))),
-            (_columns(instances, len(_INSTANCES)), _no_key(len(instances))),
-            (control, _no_key(len(kept))),
-        ]
+        tables = [held, _columns(standing, len(_STANDING)), _columns(instances, len(_INSTANCES)), control]
+        return [(columns, self._hash.of_columns((), len(columns[0]))) for columns in tables]
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
         held, standing, instances, control = rows
@@ -186,11 +185,6 @@ class MatchSplitter(Operator):
 def _columns(rows: list[list[int]], width: int) -> Columns:
     matrix = np.array(rows, np.int64).reshape(-1, width)
     return tuple(np.ascontiguousarray(matrix[:, place]) for place in range(width))
-
-
-def _no_key(count: int) -> Ints:
-    """The hashes of rows of a step without keys; whoever keeps them puts its own in their place."""
-    return np.zeros(count, np.int64)
 
 
 def _named(layout: Layout, columns: Columns, first: int, stop: int) -> dict[str, NDArray[Any]]:

@@ -114,14 +114,14 @@ def _degree(
     if keys:
         raise QueryError(
             "a pattern with keys has no degree",
-            detail=f"it runs by {', '.join(keys)}, on as many tasks as there are; got {degree}",
+            detail=f"got {degree}, but runs by {', '.join(keys)} on as many tasks as there are",
             hint="leave degree out, or leave key_by out to share the first events of matches among instances",
         )
     why = coupling(after, consumed)
     if why is not None and degree.most > 1:
         raise QueryError(
             "matches that depend on each other run at degree 1",
-            detail=f"{why}; got {degree}",
+            detail=f"got {degree}, but {why}",
             hint="give the pattern a key with key_by(...) to run it by key, or leave degree out",
         )
     return degree if why is None else None
