@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.query.graph import Graph, Input, MatchMergeSpec, MatchSpec, MatchSplitSpec, Node, Port
+from penstock.query.graph import Graph, Input, MatchMergeSpec, MatchSpec, MatchSplitSpec, Node, Port, Spec
 from penstock.query.types import DataType, Field, Schema
 
 INSTANCE = "$instance"  # the key of the instance that an event is sent to
@@ -55,6 +55,11 @@ def with_instances(graph: Graph) -> Graph:
     return Graph(tuple(nodes))
 
 
+def is_by_instance(spec: Spec) -> bool:
+    """Whether its keys are instances: no user has heard of them, so none is ever called too hot."""
+    return isinstance(spec, MatchSpec) and spec.by_start
+
+
 def _steps(graph: Graph, node: Node, spec: MatchSpec) -> tuple[Node, Node, Node]:
     assert spec.degree is not None
     plain = replace(spec, degree=None)
@@ -83,4 +88,13 @@ def _time_column(graph: Graph, source: Input) -> str | None:
     return graph[source.node].time_column
 
 
-__all__ = ["FITS", "GIVEN", "INSTANCE", "OPENS", "POSITION", "START", "with_instances"]
+__all__ = [
+    "FITS",
+    "GIVEN",
+    "INSTANCE",
+    "OPENS",
+    "POSITION",
+    "START",
+    "is_by_instance",
+    "with_instances",
+]

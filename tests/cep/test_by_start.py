@@ -22,6 +22,7 @@ from penstock.query.explain import describe
 from penstock.query.graph import MatchSpec, MatchSplitSpec
 from penstock.query.matching import PatternWarning, matched
 from penstock.query.types import Schema
+from penstock.routing.control import RoutingControl
 from tests.cep.strategies import SCHEMA, specs, streams
 from tests.cep.test_matcher import expected
 from tests.engine.test_parallel import parallel_nodes
@@ -196,6 +197,17 @@ def test_a_limit_of_runs_holds_for_each_first_event_whatever_the_degree() -> Non
     assert results[0][1] > 0
 
 
+def test_an_instance_is_never_called_a_key_that_is_too_hot(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"ts": number, "k": 0, "x": 0, "y": number % 2} for number in range(3_000)]
+    eager = RoutingControl(chi=0.1, cooldown=0)
+    node = ps.Node(tasks=2, block_events=512, workers=1, rebalance=eager, rebalance_every_s=0.0)
+    found, _, summary = matches(spec_of(A >> B, within="2us"), rows, node, 1)
+    assert len(found) == 3_000
+    assert "too hot" not in (told := capsys.readouterr().err)
+    assert "no routing can help" not in told
+    assert summary.metrics.routing["found.instances"].hot_keys == {}
+
+
 # -- what is asked for, and what is told -----------------------------------------------------------
 
 
@@ -248,7 +260,10 @@ def test_a_degree_that_does_not_fit_is_refused_before_anything_runs(options: Any
 def test_explain_tells_how_a_match_runs(options: Any, said: str) -> None:
     app, stream = app_with(**options)
     app.sink("out", stream, ps.sinks.Discard())
-    assert said in app.explain()
+    text = app.explain()
+    assert said in text
+    places = "split in stage 1, matched by instance in stage 2, merged in stage 3"
+    assert (places in text) == ("by start" in said)
 
 
 def test_a_match_by_start_becomes_three_steps_and_keeps_its_id() -> None:

@@ -164,7 +164,7 @@ def splitting(pattern: Pattern, degree: Degree, **options: Any) -> Step:
         "consumption": "unrestricted", "rows": "one", "max_runs": 10_000,
     } | options  # fmt: skip
     match, _ = matched(Schema.of(TYPES), (), pattern, None, **given)
-    output = layout([*Schema.of(TYPES), *GIVEN], "ts", [ORDER, SUB])
+    output = layout(Schema([*Schema.of(TYPES), *GIVEN]), "ts", [ORDER, SUB])
     spec = MatchSplitSpec(match, degree)
     return lambda **more: Harness(MatchSplitter, spec, [INPUT], output, **more)
 

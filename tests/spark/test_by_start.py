@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.engine.settings import Settings
@@ -117,6 +118,15 @@ def _arguments(folder: Path, tasks: int | None, batch_events: int) -> list[str]:
     return ["tests.spark.by_start_app", str(folder), str(tasks), str(batch_events)]
 
 
+def test_spark_gives_the_rows_of_a_sequential_match_in_its_order(spark: SparkSession) -> None:
+    app, sinks = by_start_app.build(None, by_start_app.DEGREE)
+    app.run(on=ps.Spark(tasks=3, batch_events=300))
+    for query, rows in sequential().items():
+        found = sinks[query].rows()
+        assert found == rows if query != "late" else len(found) == len(rows), query
+
+
+@pytest.mark.slow  # it starts Spark twice
 def test_a_kill_and_other_tasks_change_neither_rows_nor_order(tmp_path: Path) -> None:
     killed(tmp_path, ["state written:7"], [2, 3], batch_events=200)
 
