@@ -32,6 +32,7 @@ _CONTROL = (
     Field("$place", DataType.INT64),
     Field("$value", DataType.FLOAT64),
 )
+_NAMED = -1  # as a place in an array of the control: there is such an array
 
 
 class MatchSplitter(Operator):
@@ -147,6 +148,7 @@ class MatchSplitter(Operator):
         if self._control is not None and starts.position:
             for name, listed in self._control.export().items():
                 code = self.strings.code(name)
+                kept.append((code, _NAMED, 0.0))  # an empty array comes back too
                 kept += [(code, place, float(value)) for place, value in enumerate(np.ravel(listed))]
         types = (np.int32, np.int64, np.float64)
         control = tuple(np.array([row[i] for row in kept], kind) for i, kind in enumerate(types))
@@ -169,7 +171,7 @@ class MatchSplitter(Operator):
             by_place = np.lexsort((places, names))
             names, values = names[by_place], values[by_place]
             self._control.restore(
-                {self.strings.text(code): values[names == code] for code in np.unique(names).tolist()}
+                {self.strings.text(code): values[names == code][1:] for code in np.unique(names).tolist()}
             )
 
     def reset(self) -> None:

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock import col, event, previous
 from penstock.cep.match_splitter import MatchSplitter
+from penstock.cep.selections import EventBatch
 from penstock.engine.summary import Summary
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.operators.by_start import GIVEN, with_instances
@@ -294,6 +296,43 @@ def test_the_degree_is_a_metric() -> None:
     step.end()
     assert len({row["$instance"] for row in step.rows()}) == 4
     assert [row["$position"] for row in step.rows() if row["$opens"]].count(8) == 1
+
+
+class Rising:
+    """A control that asks for one more instance after every ten events, for too many in the end."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def observe(self, batch: EventBatch) -> int | None:
+        before, self.seen = self.seen // 10, self.seen + len(batch)
+        return None if self.seen // 10 == before else 1 + self.seen // 10
+
+    def export(self) -> dict[str, Any]:
+        return {"seen": np.array([self.seen]), "nothing": np.zeros(0)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        (self.seen,) = state["seen"].astype(np.int64).tolist()
+        assert len(state["nothing"]) == 0
+
+
+def test_a_control_sets_the_degree_and_is_part_of_the_state() -> None:
+    spec = MatchSplitSpec(spec_of(A >> B), ps.Degree(1, most=3, control=Rising))
+    output = layout(Schema([*SCHEMA, *GIVEN]), "ts", [ORDER, SUB])
+
+    def splitter() -> Harness:
+        return Harness(MatchSplitter, spec, [layout(SCHEMA, "ts", [ORDER, SUB, LATE])], output)
+
+    step, told = splitter(), []
+    for begin in range(0, 60, 6):
+        step.feed([{"ts": time, "k": 0, "x": 0, "y": 0, ORDER: time} for time in range(begin, begin + 6)])
+        step.watermark(begin + 3)
+        moved = splitter()  # as it is after a kill
+        moved.operator.import_state(step.operator.export_state())
+        step = moved
+        assert step.operator.degree is not None
+        told.append((step.operator.degree.planned, step.operator.degree.observed))
+    assert told == [(1, 1), (1, 1), (2, 2), (3, 3), (3, 3), (4, 3), (4, 3), (5, 3), (6, 3), (6, 3)]
 
 
 def test_two_matches_that_differ_in_degree_only_are_two_steps() -> None:
