@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.cep.match import Match
+from penstock.cep.match_merger import MatchMerger
 from penstock.cep.match_set import MatchSet
+from penstock.cep.match_splitter import MatchSplitter
 from penstock.operators import catalogue
 from penstock.operators.base import Build, Operator
-from penstock.query.graph import MatchSetSpec, MatchSpec
+from penstock.query.graph import MatchMergeSpec, MatchSetSpec, MatchSpec, MatchSplitSpec
+
+_OPERATORS: dict[type, Callable[[Build], Operator]] = {
+    MatchSpec: Match,
+    MatchSplitSpec: MatchSplitter,
+    MatchMergeSpec: MatchMerger,
+    MatchSetSpec: MatchSet,
+}
 
 
 def operator_for(build: Build) -> Operator:
     """The operator for a node that is neither a source nor a sink."""
-    spec = build.node.spec
-    if isinstance(spec, MatchSpec):
-        return Match(build)
-    return MatchSet(build) if isinstance(spec, MatchSetSpec) else catalogue.operator_for(build)
+    return _OPERATORS.get(type(build.node.spec), catalogue.operator_for)(build)

@@ -29,35 +29,19 @@ MATRIX = types.Array(types.int64, 2, "C")
 MACHINE = types.Tuple((MATRIX, MATRIX, INTS, MATRIX, MATRIX, MATRIX, INTS, MATRIX, MATRIX))  # type: ignore[no-untyped-call]
 
 
-class Conditions:
-    """What the events of a pattern ask for, compiled for the columns of one layout."""
+class EventMasks:
+    """What the events of a pattern ask of an event alone, compiled for the columns of one layout."""
 
     def __init__(self, events: tuple[Event, ...], layout: Layout, strings: StringPool) -> None:
-        local: list[tuple[int, Expr]] = []
-        self.bound: list[tuple[int, Expr]] = []  # what refers to bound events, by the event's number
-        for number, event in enumerate(events):
-            for term in _terms(event.condition):
-                is_bound = any(True for _ in bound_in(term))
-                (self.bound if is_bound else local).append((number, term))
         self._layout, self._strings = layout, strings
-        self._numbers = {event.name: number for number, event in enumerate(events)}
         self._all = (1 << len(events)) - 1
-        self._masks, self._mask_arguments = self._mask_kernel(local)
-        self._parameters = Parameters(strings)
-        self.function = self._compiled()
-        self.mask = sum(1 << number for number in {number for number, _ in self.bound})
+        self._kernel, self._arguments = self._mask_kernel(_terms_of(events, bound=False))
 
-    def masks(self, columns: Columns, count: int) -> Ints:
+    def __call__(self, columns: Columns, count: int) -> Ints:
         """By event of the stream: the events of the pattern that it could be, as bits."""
         masks = np.empty(count, np.int64)
-        self._masks(columns, count, masks, *self._mask_arguments())
+        self._kernel(columns, count, masks, *self._arguments())
         return masks
-
-    def context(self, nodes: Ints, columns: Columns) -> tuple[Ints, Any]:
-        """The addresses of all that conditions on earlier events read, and what must outlive their use."""
-        ints, floats, tables = self._parameters.arguments()
-        arrays = (nodes, *columns, ints, floats, *tables)
-        return np.array([array.ctypes.data for array in arrays], np.int64), arrays
 
     def _mask_kernel(self, local: list[tuple[int, Expr]]) -> tuple[Kernel, Callable[[], Any]]:
         builder = KernelBuilder(self._layout, self._strings)
@@ -78,6 +62,24 @@ class Conditions:
         )
         kernel = compile_kernel("match_masks", HEADER + "\n\n" + "\n".join(lines) + "\n", signature)
         return kernel, builder.parameters.arguments
+
+
+class Conditions:
+    """What the events of a pattern ask of events that a run has bound, compiled for one layout."""
+
+    def __init__(self, events: tuple[Event, ...], layout: Layout, strings: StringPool) -> None:
+        self.bound = _terms_of(events, bound=True)
+        self._layout, self._strings = layout, strings
+        self._numbers = {event.name: number for number, event in enumerate(events)}
+        self._parameters = Parameters(strings)
+        self.function = self._compiled()
+        self.mask = sum(1 << number for number in {number for number, _ in self.bound})
+
+    def context(self, nodes: Ints, columns: Columns) -> tuple[Ints, Any]:
+        """The addresses of all that conditions on earlier events read, and what must outlive their use."""
+        ints, floats, tables = self._parameters.arguments()
+        arrays = (nodes, *columns, ints, floats, *tables)
+        return np.array([array.ctypes.data for array in arrays], np.int64), arrays
 
     def _compiled(self) -> int:
         """The address of the function that evaluates conditions on earlier events; 0 if there are none."""
@@ -131,6 +133,16 @@ class Conditions:
 
 def _at(dtype: np.dtype[Any], place: int) -> str:
     return f"at_{dtype.name}(at_addresses[{place}])"
+
+
+def _terms_of(events: tuple[Event, ...], *, bound: bool) -> list[tuple[int, Expr]]:
+    """The terms of all conditions that refer to bound events, or those that do not, by the event's number."""
+    return [
+        (number, term)
+        for number, event in enumerate(events)
+        for term in _terms(event.condition)
+        if any(True for _ in bound_in(term)) == bound
+    ]
 
 
 def _terms(condition: Expr | None) -> list[Expr]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cep import machine as m
+from penstock.cep import machine_layout as m
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.operators.system_columns import system_column
 

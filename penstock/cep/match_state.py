@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.cep import machine as m
+from penstock.cep import machine_layout as m
 from penstock.cep.matcher import Matcher
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.window_rows import KeyHash

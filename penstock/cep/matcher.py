@@ -9,14 +9,15 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from penstock.cep import machine as m
-from penstock.cep.conditions import INTS, MACHINE, MATRIX, Conditions
+from penstock.cep import machine_layout as m
+from penstock.cep.conditions import INTS, MACHINE, MATRIX, Conditions, EventMasks
 from penstock.cep.kept_events import KeptEvents
 from penstock.cep.measures import Measures
 from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
+from penstock.operators.by_start import FITS, OPENS, POSITION
 from penstock.query.automaton import Automaton, automaton
 from penstock.query.graph import MatchSpec
 from penstock.query.matching import PatternWarning
@@ -31,6 +32,9 @@ _MODES = {Contiguity.STRICT: m.STRICT, Contiguity.NEXT: m.NEXT_MATCH, Contiguity
 _SKIPS = {AfterMatch.NO_SKIP: m.NO_SKIP, AfterMatch.TO_NEXT: m.TO_NEXT, AfterMatch.PAST_LAST: m.PAST_LAST}
 
 
+FLAGS = types.Array(types.boolean, 1, "C")
+_NO_NUMBERS: Ints = np.zeros(0, np.int64)
+_NO_FLAGS = np.zeros(0, np.bool_)
 _FEW = 1024  # bindings or events that are not worth tidying up
 
 
@@ -42,8 +46,11 @@ class Matcher:
     ) -> None:
         self._spec, self._layout, self._step = spec, layout, step
         self._automaton = automaton(spec.pattern, cut=spec.contiguity is not Contiguity.ANY)
-        self.conditions = Conditions(self._automaton.events, layout, strings)
-        self._measures = Measures(spec, self._automaton.events, layout, target, strings)
+        events = self._automaton.events
+        # By start the splitter has evaluated what concerns an event alone.
+        self._masks = None if spec.by_start else EventMasks(events, layout, strings)
+        self.conditions = Conditions(events, layout, strings)
+        self._measures = Measures(spec, events, layout, target, strings)
         self._advance = _advance_kernel()
         self._expire = _expire_kernel()
         self._compact = _compact_kernel()
@@ -62,7 +69,7 @@ class Matcher:
         self.keys: Ints = np.zeros((self.table.capacity, 5), np.int64)
         self.counts: Ints = np.zeros(m.COUNTS, np.int64)
         self.counts[m.FREE] = -1
-        self._matches: Ints = np.zeros((1024, 6), np.int64)
+        self._matches: Ints = np.zeros((1024, m.MATCH_WIDTH), np.int64)
         self.events = KeptEvents(self._layout)
         self._tidy = (0, 0)  # bindings and events when it was last tidied up
         self._made: list[Columns] = []
@@ -154,14 +161,17 @@ class Matcher:
     def _take_events(self, columns: Columns, count: int) -> None:
         words = self.words.encode(self._layout, columns, 0, count)
         columns = tuple(np.ascontiguousarray(column[:count]) for column in columns)
-        masks = self.conditions.masks(columns, count)
+        if self._masks is None:
+            masks, numbers, opens = (columns[self._layout.data(name)] for name in (FITS, POSITION, OPENS))
+        else:
+            masks, numbers, opens = self._masks(columns, count), _NO_NUMBERS, _NO_FLAGS
         base = self.events.add(columns, count)
         done = 0
         while True:
             if self.conditions.bound:
                 self._context = self.conditions.context(self.nodes, self.events.columns)
                 self._modes[m.CONTEXT] = self._context[0].ctypes.data
-            done = self._advance(self._machine, self.table.arrays, words, masks, base, done)
+            done = self._advance(self._machine, self.table.arrays, words, masks, numbers, opens, base, done)
             if done == count:
                 return
             self._make_room()
@@ -243,6 +253,7 @@ class Matcher:
         modes[m.ALL_ROWS] = spec.all_rows
         # Two runs at one point have the same future only if no condition looks back and no event goes away.
         modes[m.PRUNE] = spec.contiguity is not Contiguity.ANY and not consumed and not self.conditions.bound
+        modes[m.BY_START] = spec.by_start
         modes[m.BOUND], modes[m.FUNCTION] = self.conditions.mask, self.conditions.function
         modes[m.FAN_OUT] = max(map(len, self._automaton.follows))
         return modes
@@ -281,24 +292,23 @@ def _lengthened(matrix: Ints, length: int) -> Ints:
 
 def _advance_kernel() -> Kernel:
     """The machine: compiled once, whatever the pattern."""
-    names = "machine, table, words, masks, base, start"
+    names = "machine, table, words, masks, numbers, opens, base, start"
     source = (
         "from penstock.cep.machine import advance\n\n\n"
         f"def match_events({names}):\n    return advance({names})\n"
     )
     number = types.int64
-    signature = number(MACHINE, TABLE_TYPE, MATRIX, INTS, number, number)
+    signature = number(MACHINE, TABLE_TYPE, MATRIX, INTS, INTS, FLAGS, number, number)
     return compile_kernel("match_events", source, signature)
 
 
 def _expire_kernel() -> Kernel:
-    live = types.Array(types.boolean, 1, "C")
     source = (
         "from penstock.cep.machine import expire_all\n\n\n"
         "def match_deadlines(machine, live, start, before_us):\n"
         "    return expire_all(machine, live, start, before_us)\n"
     )
-    return compile_kernel("match_deadlines", source, types.int64(MACHINE, live, types.int64, types.int64))
+    return compile_kernel("match_deadlines", source, types.int64(MACHINE, FLAGS, types.int64, types.int64))
 
 
 def _compact_kernel() -> Kernel:

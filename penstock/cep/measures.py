@@ -9,7 +9,17 @@ from numba import types
 from numpy.typing import NDArray
 
 from penstock.cep.conditions import INTS, MATRIX
-from penstock.cep.machine import M_END, M_NODE, M_ORDER, M_START, M_SUB, M_TIME, N_EVENT, N_PARENT
+from penstock.cep.machine_layout import (
+    M_END,
+    M_NODE,
+    M_ORDER,
+    M_SEQ,
+    M_START,
+    M_SUB,
+    M_TIME,
+    N_EVENT,
+    N_PARENT,
+)
 from penstock.cep.references import BoundBuilder
 from penstock.kernels.builder import HEADER
 from penstock.kernels.cache import Kernel, compile_kernel
@@ -17,6 +27,7 @@ from penstock.kernels.parameters import column_types
 from penstock.kernels.rows import indented, store, unpack
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
+from penstock.operators.by_start import START
 from penstock.query.bound import bound_in, rewritten
 from penstock.query.expr import col
 from penstock.query.graph import MatchSpec
@@ -68,6 +79,7 @@ class Measures:
             TIME: matches[numbers, M_TIME],
             ORDER: matches[numbers, M_ORDER],
             SUB: subs,
+            START: matches[numbers, M_SEQ],
         }
         if self._all_rows and EVENT_NAME in self._target:
             codes = np.array([self._strings.code(name) for name in self._names], np.int32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from penstock.cep.machine import N_EVENT, N_PARENT, N_ROW
+from penstock.cep.machine_layout import N_EVENT, N_PARENT, N_ROW
 from penstock.kernels.builder import KernelBuilder
 from penstock.kernels.code import SCALAR, ZERO, Code
 from penstock.kernels.conditions import compare

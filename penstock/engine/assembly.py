@@ -19,6 +19,7 @@ from penstock.memory.layout import Layout
 from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
+from penstock.operators.by_start import with_instances
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError
@@ -35,7 +36,7 @@ def assemble(
 
     ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while.
     """
-    graph = without_plain_projections(graph)
+    graph = with_instances(without_plain_projections(graph))
     layouts = plan(graph, prune_sources=settings.prune_sources)
     strings = StringPool()
     outlets: dict[tuple[str, Port], list[Outlet]] = {}

@@ -15,6 +15,7 @@ from penstock.memory.edges import Control, Outlet
 from penstock.memory.layout import Columns
 from penstock.metrics.routing import RoutingMetrics
 from penstock.operators.base import Build, Operator
+from penstock.operators.by_start import is_by_instance
 from penstock.operators.routed import routing_keys
 from penstock.operators.rows import RowReader
 from penstock.operators.window_rows import KeyHash
@@ -159,7 +160,8 @@ class Splitter(Operator):
         assert self._control is not None
         costs = self._costs_ns()
         rows = self._router.take_rows()
-        self._is_suspicious = max(rows) * self._exchange.tasks > sum(rows)
+        is_skewed = max(rows) * self._exchange.tasks > sum(rows)
+        self._is_suspicious = is_skewed and not is_by_instance(self.node.spec)
         routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
         spent_ns = tuple((routed * np.array(costs)).tolist())
         observed = Observed(route, self._exchange.tasks, rows, spent_ns)

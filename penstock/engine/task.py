@@ -175,3 +175,7 @@ class Task(Operator):
     @property
     def open_windows(self) -> int:
         return self.operator.open_windows
+
+    @property
+    def dropped_runs(self) -> int:
+        return self.operator.dropped_runs

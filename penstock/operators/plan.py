@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
+from penstock.operators.by_start import GIVEN, START
 from penstock.operators.custom import CustomSpec
 from penstock.query.graph import (
     BatchSpec,
@@ -18,8 +19,10 @@ from penstock.query.graph import (
     Input,
     IntervalJoinSpec,
     LookupSpec,
+    MatchMergeSpec,
     MatchSetSpec,
     MatchSpec,
+    MatchSplitSpec,
     NestedAggregateSpec,
     Node,
     Port,
@@ -170,11 +173,14 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             return needed | (_ORDER if ORDER in demanded else frozenset())
         case CoGroupSpec() | ProcessSpec() | MatchSetSpec():
             return timed | _ORDER | set(schema.names)
-        case MatchSpec(keys, pattern):
-            asked = [one.condition for one in pattern.events() if one.condition is not None]
-            needed = timed | _ORDER | set(keys)
-            needed = needed.union(*(condition.columns() for condition in asked))
+        case MatchSpec(keys):
+            needed = timed | _ORDER | set(keys) | _asked(spec)
+            needed |= set(GIVEN.names) if spec.by_start else set()
             return needed.union(*(expr.columns() for name, expr in spec.columns if name in demanded))
+        case MatchSplitSpec(match):
+            return timed | _ORDER | _asked(match) | (demanded - system - set(GIVEN.names))
+        case MatchMergeSpec():
+            return (demanded - system) | {TIME, START} | _ORDER
         case GroupJoinSpec(on, _, pair, where, aggregates, columns):
             read = frozenset() if where is None else where.columns()
             read = read.union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))
@@ -192,3 +198,9 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
         case CustomSpec():
             return spec.needs(index, frozenset(schema.names))
     raise TypeError(f"no such step: {spec!r}")
+
+
+def _asked(spec: MatchSpec) -> set[str]:
+    """The columns that the conditions of a pattern read."""
+    conditions = (one.condition for one in spec.pattern.events() if one.condition is not None)
+    return set().union(*(condition.columns() for condition in conditions))

@@ -8,8 +8,10 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchMergeSpec,
     MatchSetSpec,
     MatchSpec,
+    MatchSplitSpec,
     NestedAggregateSpec,
     ProcessSpec,
     Spec,
@@ -30,6 +32,8 @@ ROUTED = (
     DeduplicateSpec,
     ProcessSpec,
     MatchSpec,
+    MatchSplitSpec,
+    MatchMergeSpec,
     MatchSetSpec,
 )
 
@@ -57,4 +61,6 @@ def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
             return keys
         case WindowJoinSpec(on) | IntervalJoinSpec(on) | CoGroupSpec(on) | GroupJoinSpec(on):
             return tuple(pair[index] for pair in on)
+        case MatchSplitSpec() | MatchMergeSpec():
+            return ()
     raise TypeError(f"not a routed step: {spec!r}")

@@ -20,6 +20,7 @@ from penstock.query.graph import (
     LookupSpec,
     MatchSetSpec,
     MatchSpec,
+    MatchSplitSpec,
     NamedExprs,
     NestedAggregateSpec,
     Node,
@@ -34,6 +35,7 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.identity import function_name, kind_of
+from penstock.query.matching import coupling
 from penstock.query.pattern_modes import AfterMatch
 
 _LONGEST = 160  # characters of one description; the rest of a long expression is left out
@@ -138,26 +140,33 @@ def _details(spec: Spec) -> str:
             return _by(keys) + ("for ever" if within_us is None else f"within {duration_text(within_us)}")
         case ProcessSpec(keys, function, _):
             return f"{_by(keys)}{function_name(function)}"
-        case MatchSpec(keys, pattern):
-            return f"{_by(keys)}{pattern!r}, {_matching(spec)}"
+        case MatchSpec(_, pattern):
+            return f"{_parallel(spec)}: {pattern!r}, {_matching(spec)}"
+        case MatchSplitSpec(match):
+            return f"by start: {match.pattern!r}, {_matching(match)}"
         case MatchSetSpec(keys, patterns):
             return f"{_by(keys)}{', '.join(patterns.names) or 'no patterns yet'}, parallel by key only"
     return ""
 
 
 def _matching(spec: MatchSpec) -> str:
-    """How it matches, and what may run in parallel: consumed and skipped events couple matches."""
+    """How it matches."""
     told = [f"contiguity {spec.contiguity.value}"]
     told += [] if spec.within_us is None else [f"within {duration_text(spec.within_us)}"]
     told += [] if spec.within_events is None else [f"within {spec.within_events} events"]
     told += [] if spec.after is AfterMatch.NO_SKIP else [f"after match {spec.after.value}"]
     told += ["consumed"] if spec.consumed else []
-    coupled = spec.consumed or spec.after is AfterMatch.PAST_LAST
-    if coupled:
-        told.append("parallel by key only" if spec.keys else "degree 1: matches depend on each other")
-    else:
-        told.append("parallel by key and start" if spec.keys else "parallel by start")
     return ", ".join(told)
+
+
+def _parallel(spec: MatchSpec) -> str:
+    """What runs in parallel. It comes first: a long pattern may be cut off."""
+    if spec.keys:
+        return f"by {', '.join(spec.keys)}"
+    if spec.degree is not None:
+        return f"by start at {spec.degree}"
+    why = coupling(spec.after, spec.consumed)
+    return f"at degree 1 because {why or 'it has neither key nor degree'}"
 
 
 def _tree(graph: Graph, root: Node, told: set[str], places: Mapping[str, str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
+from penstock.query.degree import Degree
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.expr import Expr
 from penstock.query.pattern_modes import AfterMatch, Contiguity
@@ -227,7 +228,22 @@ class MatchSpec:
     consumed: bool  # events of a reported match are in no other
     columns: NamedExprs
     all_rows: bool
-    max_runs: int  # per key
+    max_runs: int  # per key; by start, per first event
+    degree: Degree | None = None  # by start: how many instances share the first events
+    by_start: bool = False  # it is one of the three steps that such a match becomes: keys are instances
+
+
+@dataclass(frozen=True, eq=False)
+class MatchSplitSpec:
+    """Deals out the events that could begin a match to the instances of a match by start."""
+
+    match: MatchSpec
+    degree: Degree
+
+
+@dataclass(frozen=True, eq=False)
+class MatchMergeSpec:
+    """Puts the matches that the instances of a match by start have found into one order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +278,8 @@ Spec = (
     | DeduplicateSpec
     | ProcessSpec
     | MatchSpec
+    | MatchSplitSpec
+    | MatchMergeSpec
     | MatchSetSpec
     | SinkSpec
 )
@@ -286,6 +304,8 @@ KINDS: dict[type, str] = {
     DeduplicateSpec: "deduplicate",
     ProcessSpec: "process",
     MatchSpec: "match",
+    MatchSplitSpec: "match_splitter",
+    MatchMergeSpec: "match_merger",
     MatchSetSpec: "match_set",
     SinkSpec: "sink",
 }

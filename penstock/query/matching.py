@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate, AggregateKind
 from penstock.query.bound import Bound, bound_in, rewritten
+from penstock.query.degree import Degree, as_degree
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
@@ -43,6 +44,7 @@ def matched(
     consumption: str,
     rows: str,
     max_runs: int | None,
+    degree: int | Degree | None = None,
 ) -> tuple[MatchSpec, Schema]:
     """The step that matches, and the columns of what it gives."""
     if not isinstance(pattern, Pattern):
@@ -89,8 +91,40 @@ def matched(
         columns,
         all_rows,
         max_runs or MAX_RUNS,
+        _degree(degree, keys, after, consumed),
     )
     return spec, Schema(fields)
+
+
+def coupling(after: AfterMatch, consumed: bool) -> str | None:
+    """Why the matches of a key depend on each other, if they do: then first events cannot be dealt out."""
+    if consumed:
+        return "consumed events are in no other match"
+    if after is AfterMatch.PAST_LAST:
+        return "a match skips the events up to its last"
+    return None
+
+
+def _degree(
+    given: int | Degree | None, keys: tuple[str, ...], after: AfterMatch, consumed: bool
+) -> Degree | None:
+    if given is None:
+        return None
+    degree = as_degree(given)
+    if keys:
+        raise QueryError(
+            "a pattern with keys has no degree",
+            detail=f"got {degree}, but runs by {', '.join(keys)} on as many tasks as there are",
+            hint="leave degree out, or leave key_by out to share the first events of matches among instances",
+        )
+    why = coupling(after, consumed)
+    if why is not None and degree.most > 1:
+        raise QueryError(
+            "matches that depend on each other run at degree 1",
+            detail=f"got {degree}, but {why}",
+            hint="give the pattern a key with key_by(...) to run it by key, or leave degree out",
+        )
+    return degree if why is None else None
 
 
 def bound_type(one: Bound, schema: Schema, missing: bool) -> Field:
@@ -231,4 +265,4 @@ def _check_count(value: object, what: str) -> None:
         )
 
 
-__all__ = ["MATCH_NAMES", "MAX_RUNS", "PatternWarning", "bound_type", "matched", "with_fields"]
+__all__ = ["MATCH_NAMES", "MAX_RUNS", "PatternWarning", "bound_type", "coupling", "matched", "with_fields"]

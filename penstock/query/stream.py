@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.query.aggregates import Aggregate
+from penstock.query.degree import Degree
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
@@ -386,6 +387,7 @@ class Stream:
         consumption: str = "unrestricted",
         rows: str = "one",
         max_runs: int | None = None,
+        degree: int | Degree | None = None,
         name: str | None = None,
     ) -> Stream:
         """One event per match of a pattern, by key if there are keys: keys, match_start, match_end, output.
@@ -394,6 +396,10 @@ class Stream:
         ``after_match``: ``"no_skip"``, ``"to_next"`` (one match per first event) or ``"past_last"`` (matches
         do not overlap). ``consumption="consumed"``: no event is in two matches. ``rows="all"``: one event per
         event of the match. ``max_runs`` bounds the open runs of a key.
+
+        ``degree``: without a key, and unless matches depend on each other, so many instances share the events
+        that could begin a match, in as many tasks as there are. It changes no result, but ``max_runs`` then
+        bounds the runs of each first event. See :class:`penstock.Degree` for one that changes.
 
         >>> slow, fast = event("slow", col("speed") < 10), event("fast", col("speed") > 40)
         >>> jumps = cars.key_by("id").match(slow >> fast, {"lane": fast["lane"]}, within="10s")
@@ -416,6 +422,7 @@ class Stream:
                 consumption,
                 rows,
                 max_runs,
+                degree,
             )
             return Stream(Feed(self._step(writing, name, spec, schema, None)))
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.operators.by_start import is_by_instance
 from penstock.routing.control import Memory, RoutingControl
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning
 from penstock.routing.imbalance import load_imbalance
@@ -103,7 +104,11 @@ def hot_keys(stages: Stages, reports: Reports) -> list[HotKey]:
     for (channel, key), count in counts.items():
         share = count / max(1, totals.get(channel, 0))
         readers = sorted({node for (node, _), number in stages.carried.items() if number == channel})
-        found += [HotKey(node, key[0] if len(key) == 1 else key, share) for node in readers]
+        found += [
+            HotKey(node, key[0] if len(key) == 1 else key, share)
+            for node in readers
+            if not is_by_instance(stages.graph[node].spec)
+        ]
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.engine.sources.reader import NodeSource
+from penstock.operators.by_start import with_instances
 from penstock.operators.projections import without_plain_projections
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.errors import PenstockError, RunError
@@ -58,7 +59,7 @@ def queries_of(graph: Graph) -> list[str]:
 def part_of(graph: Graph, queries: Sequence[str]) -> Graph:
     """The operators that these queries need. They keep their ids, and with them their state."""
     chosen = frozenset(queries)
-    counted = alike(without_plain_projections(graph))
+    counted = alike(with_instances(without_plain_projections(graph)))
     return Graph(
         tuple(
             replace(node, queries=node.queries & chosen, alike=counted.get(node.id, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from penstock.operators.routed import is_routed, routing_keys
-from penstock.query.graph import Graph, Node, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, MatchMergeSpec, Node, SinkSpec, SourceSpec
 from penstock.spark.stages import Stages, cut
 
 READING = "in the reading task"
@@ -39,6 +39,8 @@ def _place(stages: Stages, node: Node, is_native_partial: bool) -> str:
     where = f"stage {stage}"
     if not is_routed(node.spec):
         return where
+    if isinstance(node.spec, MatchMergeSpec):
+        return f"split in stage {stage - 2}, matched by instance in stage {stage - 1}, merged in {where}"
     keys = routing_keys(node.spec, 0)
     where += f", routed by {', '.join(keys)}" if keys else ", in one task"
     if node.id in stages.partial:

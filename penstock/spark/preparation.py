@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.engine.sources.reader import NodeSource
+from penstock.operators.by_start import with_instances
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.connectors import Source
@@ -49,7 +50,7 @@ def prepare(graph: Graph, folder: str, tasks: int | None) -> Prepared:
 
 def prefix_of(graph: Graph, source_id: str) -> Prefix:
     """The operators behind a DataFrame that Spark can run itself."""
-    graph = without_plain_projections(graph)
+    graph = with_instances(without_plain_projections(graph))
     return plan_prefix(graph, graph[source_id], plan(graph))
 
 

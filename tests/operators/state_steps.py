@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.cep.match import Match
+from penstock.cep.match_splitter import MatchSplitter
 from penstock.memory.layout import ORDER, SUB, TIME
+from penstock.operators.by_start import GIVEN
 from penstock.operators.cogroup import CoGroup
 from penstock.operators.deduplicate import Deduplicate
 from penstock.operators.group_join import GroupJoin
@@ -20,6 +22,7 @@ from penstock.operators.window_join import WindowJoin
 from penstock.operators.window_top import WindowTop
 from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
 from penstock.query.bound import bound
+from penstock.query.degree import Degree
 from penstock.query.expr import col
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
@@ -27,6 +30,7 @@ from penstock.query.graph import (
     DeduplicateSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
+    MatchSplitSpec,
     NestedAggregateSpec,
     ProcessSpec,
     WindowAggregateSpec,
@@ -154,6 +158,17 @@ def matching(pattern: Pattern, keys: Sequence[str], **options: Any) -> Step:
     return lambda **more: Harness(Match, spec, [INPUT], output, **more)
 
 
+def splitting(pattern: Pattern, degree: Degree, **options: Any) -> Step:
+    given = {
+        "within": "15us", "within_events": None, "contiguity": None, "after_match": "no_skip",
+        "consumption": "unrestricted", "rows": "one", "max_runs": 10_000,
+    } | options  # fmt: skip
+    match, _ = matched(Schema.of(TYPES), (), pattern, None, **given)
+    output = layout(Schema([*Schema.of(TYPES), *GIVEN]), "ts", [ORDER, SUB])
+    spec = MatchSplitSpec(match, degree)
+    return lambda **more: Harness(MatchSplitter, spec, [INPUT], output, **more)
+
+
 _SLOW = event("slow", col("speed") < 2.0)
 _FAST = event("fast", (col("speed") >= _SLOW["speed"]) & (bound("fast").count() < 2))
 _SEEN = event("seen", col("seen"))
@@ -189,6 +204,9 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
         1,
     ),
     "match periodically": (matching(periodic(_SLOW, every="4us", until=_SEEN), ["town"]), ("town",), 1),
+    "match splitter": (splitting(_SLOW >> _FAST.one_or_more(), Degree(3, changes=((9, 1), (20, 4)))), (), 1),
+    "match splitter, counted": (splitting(_SLOW >> _SEEN, Degree(2), within=None, within_events=3), (), 1),
+    "match splitter, strict": (splitting(_SLOW >> _SEEN, Degree(2), within=None, contiguity="strict"), (), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),
     "process without key": (processing([]), (), 1),
 }

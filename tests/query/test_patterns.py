@@ -126,14 +126,15 @@ def test_a_pattern_that_can_explode_is_warned_of_unless_a_limit_is_chosen() -> N
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "contiguity next, within 10s, parallel by key and start"),
-        ({"consumption": "consumed"}, "consumed, parallel by key only"),
-        ({"after_match": "past_last"}, "after match past_last, parallel by key only"),
+        ({}, "contiguity next, within 10s"),
+        ({"consumption": "consumed"}, "consumed"),
+        ({"after_match": "past_last"}, "after match past_last"),
     ],
 )
 def test_explain_says_what_can_run_in_parallel(options: dict[str, Any], told: str) -> None:
     text = describe(match(A >> B, **options)._feed.step.spec)
-    assert text.startswith("match by lane, a >> b, contiguity next, within 10s")
+    assert text.startswith("match by lane: a >> b, contiguity next, within 10s")
     assert text.endswith(told)
-    unkeyed = Traffic().cars.match(A >> B, within="1s", **options)
-    assert ("degree 1" in describe(unkeyed._feed.step.spec)) == bool(options)
+    unkeyed = describe(Traffic().cars.match(A >> B, within="1s", **options)._feed.step.spec)
+    assert unkeyed.startswith("match at degree 1 because ")
+    assert ("neither key nor degree" in unkeyed) == (not options)
