@@ -21,6 +21,7 @@ from penstock.query.aggregates import (
     variance,
 )
 from penstock.query.bound import bound, previous
+from penstock.query.degree import Degree
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.functions import Context, Group, ProcessFunction
@@ -43,6 +44,7 @@ __all__ = [
     "App",
     "Context",
     "DataType",
+    "Degree",
     "Field",
     "Group",
     "KeyedStream",

@@ -17,6 +17,7 @@ import numpy as np
 from penstock.memory.edges import START_OF_TIME, Outlet
 from penstock.memory.layout import LATE, Columns, Layout
 from penstock.memory.strings import StringPool
+from penstock.metrics.degree import DegreeMetrics
 from penstock.query.graph import Node, Port
 from penstock.state.errors import StateError
 from penstock.state.tables import StateRows, StateTables, TableFormat
@@ -225,3 +226,8 @@ class Operator(ABC):
     def open_windows(self) -> int:
         """Windows, sessions or timers not finished yet: what an early stop leaves behind."""
         return 0
+
+    @property
+    def degree(self) -> DegreeMetrics | None:
+        """How many instances it has; None for what has no instances."""
+        return None

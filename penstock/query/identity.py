@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import Sink, Source
+from penstock.query.degree import Degree
 from penstock.query.expr import Expr
 from penstock.query.functions import ProcessFunction
 from penstock.query.graph import (
@@ -121,6 +122,8 @@ def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
         return value.key()
     if isinstance(value, Schema):
         return tuple(str(field) for field in value)
+    if isinstance(value, Degree):  # it changes no result: what a step has kept fits whatever the degree
+        return "degree" if function is function_name else value
     if isinstance(value, tuple):
         return tuple(_value(item, function) for item in value)
     if isinstance(value, Enum):
