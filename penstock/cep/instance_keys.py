@@ -17,7 +17,7 @@ _SEED = 42  # Spark's, as in penstock.kernels.hashing
 
 @cache
 def instance_keys(most: int, virtual_partitions: int = ANY_PARTITIONS) -> tuple[int, ...]:
-    """A key (int64) for each of ``most`` instances; number i falls into virtual partition i, then round again.
+    """An int64 key for each of ``most`` instances; number i falls into virtual partition i, then round.
 
     So an even route over n tasks gives the first d instances to min(d, n) of them, each as many as any other
     or one more. The first keys are the same whatever ``most`` is.
