@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
+from penstock.query.degree import Degree
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.expr import Expr
 from penstock.query.pattern_modes import AfterMatch, Contiguity
@@ -239,6 +240,22 @@ class MatchSetSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class DetectSpec:
+    """Cuts the stream into selections, looks at each of them whole, and gives what it finds one order.
+
+    ``selections`` makes a :class:`penstock.cep.selections.Predicates`, ``detector`` a
+    :class:`penstock.cep.instances.Detector`. A row has ``sequence``, consecutive from 0, ``closed_at``, the
+    time of the event that closed its selection, and ``outputs``.
+    """
+
+    selections: Callable[[], Any]
+    detector: Callable[[], Any]
+    outputs: tuple[tuple[str, int, str], ...]  # (name in the result, which event of the match, its column)
+    degree: Degree
+    assignment: str  # which instance gets a selection
+
+
+@dataclass(frozen=True, eq=False)
 class SinkSpec:
     sink: Sink
 
@@ -263,6 +280,7 @@ Spec = (
     | ProcessSpec
     | MatchSpec
     | MatchSetSpec
+    | DetectSpec
     | SinkSpec
 )
 
@@ -287,6 +305,7 @@ KINDS: dict[type, str] = {
     ProcessSpec: "process",
     MatchSpec: "match",
     MatchSetSpec: "match_set",
+    DetectSpec: "detect",
     SinkSpec: "sink",
 }
 

@@ -11,6 +11,7 @@ from enum import Enum
 
 import xxhash
 
+from penstock.cep.detection_graph import for_many_tasks
 from penstock.operators.plan import Plan, plan
 from penstock.operators.projections import without_plain_projections
 from penstock.operators.routed import is_mergeable, is_routed, routing_keys
@@ -103,7 +104,7 @@ class Stages:
 
 def cut(graph: Graph) -> Stages:
     """The stages of a graph. Selections of existing columns are left out, as the node engine does."""
-    graph = without_plain_projections(graph)
+    graph = for_many_tasks(without_plain_projections(graph))
     partial = frozenset(node.id for node in graph if is_mergeable(node.spec))
     stage_of: dict[str, int] = {}
     stages = Stages(graph, plan(graph), stage_of, partial, (), {})
