@@ -115,7 +115,7 @@ class SharingSplitter(SplitterOperator):
         done = self._shared.done
         numbers = [done.popleft() for _ in range(len(done))]
         if numbers:
-            self._buffer.discard(self._splitter.done_with(np.concatenate(numbers)))
+            self._splitter.done_with(np.concatenate(numbers))
 
 
 class Instance(Operator):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from penstock.cep.detecting import Detecting
-from penstock.cep.event_columns import Named, in_layout, named, text_names
+from penstock.cep.event_columns import NULL, Named, in_layout, named, text_names
 from penstock.cep.instance_keys import instance_keys
 from penstock.cep.instances import Assigned
 from penstock.cep.selections import Ints
@@ -98,7 +98,6 @@ class ShippingSplitter(SplitterOperator):
         values[NUMBER] = np.full(len(at), _NO_NUMBER)
         self.emit(in_layout(self._output, values), len(at))
         count = len(places)
-        nothing = dict(zip(self._output_names(), self._output.allocate(count), strict=True))
         bounds: Named = {
             INSTANCE: self._key(places),
             POSITION: assigned.closers,
@@ -107,14 +106,21 @@ class ShippingSplitter(SplitterOperator):
             START: assigned.starts,
             STOP: assigned.stops,
         }
-        self.emit(in_layout(self._output, nothing | bounds), count)
-        self._buffer.discard(self._splitter.done_with(assigned.numbers))
+        self.emit(in_layout(self._output, self._no_event(count) | bounds), count)
+        self._splitter.done_with(assigned.numbers)
 
     def _key(self, places: Ints) -> Ints:
         return self._keys[places % len(self._keys)]  # an earlier run may have had more
 
-    def _output_names(self) -> list[str]:
-        return list(named(self._output, self._output.allocate(0)))
+    def _no_event(self, count: int) -> Named:
+        """What stands in the events' columns of selections: nulls, zeros and empty texts."""
+        values = named(self._output, self._output.allocate(count))
+        for name in self._texts:
+            values[name][:] = self.strings.code("")
+        for name in values:
+            if name.endswith(NULL):
+                values[name][:] = True
+        return values
 
     def _state_rows(self) -> list[StateRows]:
         return self._state.rows(self)

@@ -78,6 +78,7 @@ class SplitterOperator(Operator):
             self._take(self._splitter.finish())
         if self._closed:
             self._send_closed()
+        self._buffer.discard(self._splitter.queue.discard())  # what nobody holds is not needed again
 
     @abstractmethod
     def _send(self, assigned: Assigned, places: Ints, closed_at: Ints) -> None:

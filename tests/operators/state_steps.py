@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.cep.match import Match
-from penstock.memory.layout import ORDER, SUB, TIME
+from penstock.cep.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
+from penstock.cep.splitter_pairs import Sequence as SequenceOf
+from penstock.cep.splitter_pairs import one_of
+from penstock.cep.splitter_rows import OpenSelection, RowPredicates
+from penstock.memory.layout import ORDER, SUB, TIME, Layout
 from penstock.operators.cogroup import CoGroup
 from penstock.operators.deduplicate import Deduplicate
 from penstock.operators.group_join import GroupJoin
@@ -20,11 +24,13 @@ from penstock.operators.window_join import WindowJoin
 from penstock.operators.window_top import WindowTop
 from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
 from penstock.query.bound import bound
+from penstock.query.degree import Degree
 from penstock.query.expr import col
 from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    DetectSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
     NestedAggregateSpec,
@@ -154,6 +160,27 @@ def matching(pattern: Pattern, keys: Sequence[str], **options: Any) -> Step:
     return lambda **more: Harness(Match, spec, [INPUT], output, **more)
 
 
+class Nothing:
+    """A detector that is never asked."""
+
+
+def third_of_its_lane(selection: OpenSelection, event: Row, state: Row) -> bool:
+    """With state of its own, and state that all share."""
+    if event["lane"] == selection.start_event["lane"]:
+        selection.state["seen"] = [*selection.state.get("seen", []), event["town"]]
+    state["asked"] = state.get("asked", 0) + 1
+    return len(selection.state.get("seen", ())) == 3 or state["asked"] % 50 == 0
+
+
+def splitting(selections: Callable[[], Any]) -> Step:
+    degree = Degree(1, 4, ((3, 3), (9, 4), (20, 2)))
+    spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"), "found")
+    output = Layout(shipped_schema(Schema.of(TYPES)), AT)
+    return lambda **options: Harness(
+        lambda build: ShippingSplitter(build, spec.spec), spec, [INPUT], output, **options
+    )
+
+
 _SLOW = event("slow", col("speed") < 2.0)
 _FAST = event("fast", (col("speed") >= _SLOW["speed"]) & (bound("fast").count() < 2))
 _SEEN = event("seen", col("seen"))
@@ -191,6 +218,16 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "match periodically": (matching(periodic(_SLOW, every="4us", until=_SEEN), ["town"]), ("town",), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),
     "process without key": (processing([]), (), 1),
+    "splitter": (
+        splitting(lambda: SequenceOf(one_of("seen", True), one_of("town", "a", "x"), by="lane")),
+        (),
+        1,
+    ),
+    "splitter by rows": (
+        splitting(lambda: RowPredicates(lambda event, _: event["seen"] is True, third_of_its_lane)),
+        (),
+        1,
+    ),
 }
 
 
