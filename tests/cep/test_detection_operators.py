@@ -13,9 +13,11 @@ from penstock.cep.instances import Matches
 from penstock.cep.merger_operator import MergerOperator
 from penstock.cep.selections import EventBatch
 from penstock.cep.shared_detection import MergerPart
+from penstock.cep.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
 from penstock.cep.splitter_rows import RowPredicates
 from penstock.memory.layout import ORDER
 from penstock.query.errors import PenstockError, RunError
+from penstock.query.graph import DetectSpec
 from penstock.query.types import Schema
 from tests.cep.detection_cases import OUTPUT, SCHEMA, make_rows
 from tests.harness import Harness, layout
@@ -122,3 +124,71 @@ def test_predicates_of_rows_keep_what_comes_back_as_it_was_and_refuse_the_rest()
         else:
             with pytest.raises(PenstockError, match=r"cannot be kept.*dicts with texts as keys"):
                 predicates.export()
+
+
+EVENTS = layout({"ts": "timestamp", "kind": "int64"}, "ts", [ORDER])
+
+
+def splitter(degree: ps.Degree) -> Harness:
+    def windows() -> ps.detection.TupleWindows:
+        return ps.detection.TupleWindows(6, 1)
+
+    spec: Any = SplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"), "found")
+    output = layout(shipped_schema(EVENTS.visible), AT)
+    return Harness(lambda build: ShippingSplitter(build, spec.spec), spec, [EVENTS], output)
+
+
+def selections(harness: Harness) -> list[tuple[int, ...]]:
+    """(number, start, stop, position of the closer) of what was sent, whoever got it."""
+    names = ("$number", "$start", "$stop", "$position")
+    found = [tuple(row[name] for name in names) for row in harness.rows() if row["$number"] >= 0]
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "observed"),
+    [
+        (ps.Degree(5), ps.Degree(2), 2),
+        (ps.Degree(1), ps.Degree(4), 4),
+        (ps.Degree(4), ps.Degree(1, 4, ((3, 3), (100, 2))), 3),
+        (ps.Degree(2, 4, ((5, 4),)), ps.Degree(2, 4, ((5, 4),)), 4),
+    ],
+)
+def test_a_checkpoint_goes_on_with_the_degree_that_the_app_has_by_then(
+    before: ps.Degree, after: ps.Degree, observed: int
+) -> None:
+    events = [{"ts": n, "kind": n, ORDER: n} for n in range(60)]
+    whole, first, second = splitter(ps.Degree(1)), splitter(before), splitter(after)
+    whole.feed(events)
+    whole.end()
+    first.feed(events[:30])
+    first.watermark(25)
+    second.operator.import_state(first.operator.export_state(), 25)
+    second.feed(events[30:])
+    second.watermark(50)
+    told = second.operator.degree
+    assert told is not None
+    assert (told.requested, told.observed, told.most) == (observed, observed, after.most)
+    second.end()
+    assert sorted(selections(first) + selections(second)) == selections(whole)
+
+
+def test_a_control_goes_on_where_it_was_taken_out() -> None:
+    profile = ps.detection.measure_profile("d", [50.0, 400.0], lambda rate: np.full(20, 0.0001 * rate))
+    between = np.random.default_rng(3).exponential(np.linspace(0.02, 0.004, 1500))
+    times = np.cumsum(between * 1e6).astype(np.int64)
+    batches = [EventBatch(n, times[n : n + 70]) for n in range(0, 1500, 70)]
+
+    def control() -> ps.detection.DegreeControl:
+        planner = ps.detection.QueueingPlanner(profile)
+        return ps.detection.DegreeControl(planner, ps.detection.Slicing(slength_s=3.0, sfreq_s=1.0))
+
+    whole, part = control(), control()
+    degrees = []
+    for batch in batches:
+        wanted, state = whole.observe(batch), part.export()
+        part = control()
+        part.restore(state)
+        assert part.observe(batch) == wanted
+        degrees.append(wanted)
+    assert len({degree for degree in degrees if degree is not None}) > 2
