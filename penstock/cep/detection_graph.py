@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from penstock.operators.custom import CustomSpec
 from penstock.query.errors import QueryError
@@ -60,12 +60,12 @@ def _shared(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
     from penstock.cep.shared_detection import BOUNDS, InstancePart, MergerPart, Shared, SplitterPart
 
     shared = Shared(spec)
-    splitter = _part(node, SPLITTER, SplitterPart(shared, node.id), node.inputs, BOUNDS, "closed_at")
+    splitter = _part(node, SPLITTER, SplitterPart(shared), node.inputs, BOUNDS, "closed_at")
     instances = [
         _part(
             node,
             f"{INSTANCE}{place}",
-            InstancePart(shared, place, node.id),
+            InstancePart(shared, place),
             [Input(splitter.id)],
             found_schema(node.schema),
             "closed_at",
@@ -82,11 +82,11 @@ def _shipped(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
     from penstock.cep.shipped_detection import AT, InstancesPart, SplitterPart, shipped_schema
 
     shipped = shipped_schema(graph.input_schema(node.inputs[0]))
-    splitter = _part(node, SPLITTER, SplitterPart(spec, node.id), node.inputs, shipped, AT)
+    splitter = _part(node, SPLITTER, SplitterPart(spec), node.inputs, shipped, AT)
     instances = _part(
         node,
         INSTANCES,
-        InstancesPart(spec, node.id),
+        InstancesPart(spec),
         [Input(splitter.id)],
         found_schema(node.schema),
         "closed_at",
@@ -103,5 +103,11 @@ def _part(
 ) -> Node:
     part: Any = spec
     return replace(
-        node, id=node.id + suffix, spec=cast(Any, part), inputs=tuple(inputs), schema=schema, time_column=time
+        node,
+        id=node.id + suffix,
+        spec=part,
+        inputs=tuple(inputs),
+        schema=schema,
+        time_column=time,
+        step=node.id,
     )

@@ -50,7 +50,6 @@ class Shared:
 @dataclass(frozen=True, eq=False)
 class SplitterPart(CustomSpec):
     shared: Shared
-    step: str
     kind: ClassVar[str] = "splitter"
 
     def needs(self, index: int, visible: frozenset[str]) -> set[str]:
@@ -64,7 +63,6 @@ class SplitterPart(CustomSpec):
 class InstancePart(CustomSpec):
     shared: Shared
     place: int
-    step: str
     kind: ClassVar[str] = "instance"
 
     def needs(self, index: int, visible: frozenset[str]) -> set[str]:

@@ -43,7 +43,6 @@ def shipped_schema(events: Schema) -> Schema:
 @dataclass(frozen=True, eq=False)
 class SplitterPart(CustomSpec):
     spec: DetectSpec
-    step: str
     kind: ClassVar[str] = "splitter"
     keys: ClassVar[tuple[str, ...]] = ()
 
@@ -57,7 +56,6 @@ class SplitterPart(CustomSpec):
 @dataclass(frozen=True, eq=False)
 class InstancesPart(CustomSpec):
     spec: DetectSpec
-    step: str
     kind: ClassVar[str] = "instances"
     keys: ClassVar[tuple[str, ...]] = (INSTANCE,)
 

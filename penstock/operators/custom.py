@@ -20,8 +20,6 @@ class CustomSpec(ABC):
     #: The columns that its events are brought together by, all of them if there are none; None: it takes
     #: events wherever they are.
     keys: ClassVar[tuple[str, ...] | None] = None
-    #: The user's step that it is a part of; without any it is one of its own.
-    step: str = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -326,6 +326,8 @@ class Node:
     #: In a part of a graph: how many steps of the whole say the same as this one, which then are told apart
     #: by their order alone. 0: the graph is whole.
     alike: int = 0
+    #: The user's step that it is a part of, where a runtime makes several operators of one step.
+    step: str = ""
 
     @property
     def kind(self) -> str:

@@ -133,7 +133,7 @@ def splitter(degree: ps.Degree) -> Harness:
     def windows() -> ps.detection.TupleWindows:
         return ps.detection.TupleWindows(6, 1)
 
-    spec: Any = SplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"), "found")
+    spec: Any = SplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"))
     output = layout(shipped_schema(EVENTS.visible), AT)
     return Harness(lambda build: ShippingSplitter(build, spec.spec), spec, [EVENTS], output)
 

@@ -174,7 +174,7 @@ def third_of_its_lane(selection: OpenSelection, event: Row, state: Row) -> bool:
 
 def splitting(selections: Callable[[], Any]) -> Step:
     degree = Degree(1, 4, ((3, 3), (9, 4), (20, 2)))
-    spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"), "found")
+    spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"))
     output = Layout(shipped_schema(Schema.of(TYPES)), AT)
     return lambda **options: Harness(
         lambda build: ShippingSplitter(build, spec.spec), spec, [INPUT], output, **options

@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.engine.settings import Settings
 from penstock.query.detecting import ASSIGNMENTS
+from penstock.spark.checkpoint import operators_of
+from penstock.spark.groups import part_of
+from penstock.spark.preparation import prefix_of
+from penstock.spark.stages import cut
 from tests.cep.detection_cases import FAMILIES, app_of, expected, make_rows, rows_of
 from tests.cep.test_parallel import drawn_row
 from tests.spark import crash_app, detect_app
@@ -47,6 +51,17 @@ def test_tasks_whose_keys_move_in_most_batches_give_the_rows_of_one_detector(
         assert rows_of(sink) == expected(rows, family)
 
     check()
+
+
+def test_queries_in_groups_and_dataframes_know_the_parts_of_a_detector() -> None:
+    app, _ = app_of(make_rows([(1, 0, 0, 0, 1)] * 3), "sequence", 2)
+    graph = app.graph()
+    known = operators_of(cut(graph))
+    assert sorted(known) == ["matches", "matches.instances", "matches.splitter"]
+    assert operators_of(cut(part_of(graph, ["out"]))) == known
+    assert not prefix_of(graph, "events").done
+    other, _ = app_of(make_rows([(1, 0, 0, 0, 1)] * 3), "sequence", ps.Degree(3, 9))
+    assert operators_of(cut(other.graph())) == known  # so a checkpoint goes on
 
 
 def test_a_detector_killed_while_its_degree_changes_goes_on_as_one_that_was_left_alone(
