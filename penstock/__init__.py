@@ -33,6 +33,7 @@ from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import session, sliding, tumbling
 
 if TYPE_CHECKING:
+    import penstock.detection as detection
     import penstock.sinks as sinks
     import penstock.sources as sources
     from penstock.engine.node import Node
@@ -95,12 +96,13 @@ max = max_
 _LAZY = {
     "Node": "penstock.engine.node",
     "Spark": "penstock.spark.runtime",
+    "detection": "penstock.detection",
     "sinks": "penstock.sinks",
     "sources": "penstock.sources",
 }
 
 if TYPE_CHECKING:
-    __all__ += ["Node", "Spark", "sinks", "sources"]
+    __all__ += ["Node", "Spark", "detection", "sinks", "sources"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from penstock.memory.edges import END_OF_TIME
 from penstock.metrics.batches import BatchProgress, RunProgress
+from penstock.metrics.degree import DegreeMetrics
 from penstock.metrics.run import RunMetrics
 
 _BUSIEST = 8
@@ -71,7 +73,7 @@ class LiveView:
         return (
             f"{self._title}  {metrics.elapsed_s:5.1f} s  in {metrics.read:,} ({rate:,.0f}/s)  "
             f"out {metrics.written:,}  pending {pending:,}  workers busy {metrics.busy_share:.0%}  "
-            f"blocks {metrics.memory_bytes / 2**20:,.0f} MiB"
+            f"blocks {metrics.memory_bytes / 2**20:,.0f} MiB{degrees_text(metrics.degrees)}"
         )
 
 
@@ -175,12 +177,22 @@ class SparkView:
             f"watermark {watermark_text(lowest, batch.ended_unix_ms)}  "
             f"state {batch.state_rows:,} rows, {_size(batch.state_bytes)}  "
             f"pending {sum(batch.pending.values()):,}"
+            f"{degrees_text({step: DegreeMetrics.of(dict(one)) for step, one in batch.degrees.items()})}"
         )
         if run.late:
             text += f"  late {run.late:,}"
         if run.bad_records:
             text += f"  bad records {run.bad_records:,}"
         return text
+
+
+def degrees_text(degrees: Mapping[str, DegreeMetrics]) -> str:
+    """How many instances each detector has, behind two spaces.
+
+    >>> degrees_text({"overtakings": DegreeMetrics(6, 4, 3)})
+    '  overtakings: degree 3, requested 4, planned 6'
+    """
+    return "".join(f"  {step}: {degree}" for step, degree in degrees.items())
 
 
 def parts_table(batch: BatchProgress) -> Table:

@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("view",),
     ("__init__",),
     ("app",),
-    ("sources", "sinks"),
+    ("sources", "sinks", "detection"),
     ("workloads",),
     ("spark",),
     ("engine",),

@@ -10,7 +10,6 @@ import numpy as np
 from penstock.app import App
 from penstock.bench.report import median, progress
 from penstock.cep.instances import Assigned, EventBuffer, work_on
-from penstock.cep.parallel import Output, with_detection
 from penstock.cep.selections import EventBatch
 from penstock.cep.splitter import Splitter
 from penstock.engine.node import Node
@@ -23,7 +22,7 @@ from penstock.workloads.no_passing.detector import NoPassing, predicates
 DEGREES = (1, 2)
 SIMULATED = (1, 2, 4, 8, 16, 32)
 WORKERS = 2
-OUTPUTS = (Output("overtaken", 0, "vehicle"), Output("by", 1, "vehicle"), Output("at", 2, "ts"))
+OUTPUT = {"overtaken": (0, "vehicle"), "by": (1, "vehicle"), "at": (2, "ts")}
 
 
 @dataclass(frozen=True)
@@ -107,17 +106,9 @@ def _run(found: Passings, degree: int, limit: int | None = None) -> float:
     columns = {name: column[:limit] for name, column in found.columns.items()}
     count = len(columns["ts"])
     traffic = app.source("traffic", Columns(columns, Schema.of(dict(FIELDS))), event_time="ts")
-    app.sink("overtakings", traffic, Discard())
-    graph, _ = with_detection(
-        app.graph(),
-        "traffic",
-        "detector",
-        predicates=predicates,
-        detector=NoPassing,
-        outputs=OUTPUTS,
-        degree=degree,
-        most=degree,
-    )
+    found_in = traffic.detect(predicates, NoPassing, OUTPUT, degree=degree, name="detector")
+    app.sink("overtakings", found_in, Discard())
+    graph = app.graph()
     began = time.perf_counter()
     Node(workers=WORKERS).run(graph)
     return count / (time.perf_counter() - began)

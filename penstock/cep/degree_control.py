@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from penstock.cep.selections import EventBatch
 from penstock.cep.splitter_pairs import Condition
+from penstock.scaling.forecast import Observed
 from penstock.scaling.planner import DegreePlan, QueueingPlanner, Workload
 from penstock.scaling.slices import ArrivalLog, Slicing
 
@@ -35,3 +38,18 @@ class DegreeControl:
             if plan is not None:
                 self.plan, wanted = plan, plan.degree.instances
         return wanted
+
+    def export(self) -> dict[str, Any]:
+        """All that it must know to go on."""
+        seen = self._workload.seen
+        return {
+            **self._log.export(),
+            "seen_at": np.array([one.at_s for one in seen], np.float64),
+            "seen_rate": np.array([one.rate for one in seen], np.float64),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes in what ``export`` gave."""
+        self._log.restore(state)
+        pairs = zip(state["seen_at"].tolist(), state["seen_rate"].tolist(), strict=True)
+        self._workload = Workload(tuple(Observed(at_s, rate) for at_s, rate in pairs))

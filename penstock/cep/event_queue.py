@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,16 @@ class EventQueue:
         self._held: dict[int, deque[tuple[int, int]]] = {}  # per instance, what it has not acknowledged
         self._acknowledged: dict[int, int] = {}
         self.length = 0  # events with holders
+
+    @classmethod
+    def of(cls, stop: int, first_held: Mapping[int, int]) -> EventQueue:
+        """A queue of a stream that has come to ``stop``; each instance holds all events from one on."""
+        queue = cls()
+        queue.first = queue._stop = min(first_held.values(), default=stop)
+        queue.extend(stop)
+        for instance, start in first_held.items():
+            queue.hold(instance, start, stop)
+        return queue
 
     def extend(self, stop: int) -> None:
         """Events up to position ``stop`` have arrived; nobody holds them yet."""

@@ -34,7 +34,7 @@ class Merger:
 
     def __init__(self) -> None:
         self._held: list[tuple[Place, Columns]] = []
-        self._sequence = 0
+        self.sequence = 0  # the number of the next match
 
     @property
     def held(self) -> int:
@@ -50,6 +50,14 @@ class Merger:
         if len(place.numbers):
             self._held.append((place, columns))
 
+    def waiting(self) -> Columns | None:
+        """The columns of all matches that are held back."""
+        if not self._held:
+            return None
+        return tuple(
+            np.concatenate(arrays) for arrays in zip(*(found for _, found in self._held), strict=True)
+        )
+
     def release(self, before_us: int) -> tuple[Ints, Columns]:
         """The matches of all selections closed before this time, with their sequence numbers; every
         instance has come that far. ``END_OF_TIME`` releases everything."""
@@ -61,9 +69,7 @@ class Merger:
                 for name in ("closed_at", "closers", "numbers", "ranks")
             )
         )
-        columns = tuple(
-            np.concatenate(arrays) for arrays in zip(*(found for _, found in self._held), strict=True)
-        )
+        columns = self.waiting() or ()
         order = np.lexsort((place.ranks, place.numbers, place.closers))
         ready = len(order)
         if before_us < END_OF_TIME:
@@ -72,6 +78,6 @@ class Merger:
         left = Place(place.closed_at[kept], place.closers[kept], place.numbers[kept], place.ranks[kept])
         self._held = []
         self.add(left, tuple(column[kept] for column in columns))
-        sequence = np.arange(self._sequence, self._sequence + len(order))
-        self._sequence += len(order)
+        sequence = np.arange(self.sequence, self.sequence + len(order))
+        self.sequence += len(order)
         return sequence, tuple(column[order] for column in columns)

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.cep.assignment import Assignment, assign
 from penstock.cep.event_queue import EventQueue
-from penstock.cep.selections import Cuts, EventBatch, Ints, Predicates
+from penstock.cep.selections import Cuts, EventBatch, Ints, Predicates, State
 from penstock.query.errors import PenstockError
 
 
@@ -95,6 +95,40 @@ class Splitter:
         self._forget_closed()
         return self.queue.discard()
 
+    def export(self) -> State:
+        """Who has which open selection, and how far the stream has come; the predicates' state is theirs.
+
+        Only while every closed selection has been acknowledged.
+        """
+        rows = np.flatnonzero(self._open[: self._dealt - self._oldest])
+        return {
+            "at": np.array([self._stop, self._dealt]),
+            "registered": np.array(self._registered, np.int64),
+            "numbers": self._oldest + rows,
+            "starts": self._starts[rows],
+            "owners": self._owners[rows],
+        }
+
+    def restore(self, state: State) -> None:
+        """Takes in what ``export`` gave, before its first batch."""
+        numbers, starts, owners = (np.asarray(state[name]) for name in ("numbers", "starts", "owners"))
+        self._stop, self._dealt = (int(value) for value in state["at"])
+        self._oldest = int(numbers[0]) if len(numbers) else self._dealt
+        size = max(1024, self._dealt - self._oldest)
+        self._starts, self._owners = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._open = np.zeros(size, np.bool_)
+        rows = numbers - self._oldest
+        self._starts[rows], self._owners[rows], self._open[rows] = starts, owners, True
+        self._registered = []
+        self._counts = np.zeros(max(16, int(owners.max(initial=0)) + 1), np.int64)
+        for instance in state["registered"].tolist():
+            self.register(instance)
+        np.add.at(self._counts, owners, 1)
+        # open selections all reach to the end: an instance holds everything from its first one on
+        self.queue = EventQueue.of(
+            self._stop, {owner: int(starts[owners == owner].min()) for owner in np.unique(owners).tolist()}
+        )
+
     def _deal(self, cuts: Cuts, first: int) -> Dealt:
         count = len(cuts.starts)
         if count and not self._registered:
@@ -133,7 +167,7 @@ class Splitter:
                 still = self._counts[instance] > new_open
                 end = self._stop if still else int(ends.max(initial=first))
                 starts, stops = np.append(first, starts), np.append(end, stops)
-            for start, stop in _union(starts, stops):
+            for start, stop in union(starts, stops):
                 self.queue.hold(instance, start, stop)
 
     def _remember(self, cuts: Cuts, owners: Ints) -> None:
@@ -160,7 +194,7 @@ class Splitter:
             self._oldest += gone
 
 
-def _union(starts: Ints, stops: Ints) -> list[tuple[int, int]]:
+def union(starts: Ints, stops: Ints) -> list[tuple[int, int]]:
     """The union of ranges whose starts rise, as ranges that do not touch."""
     reached = np.maximum.accumulate(stops)
     begins = np.append(True, starts[1:] > reached[:-1])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.cep.event_columns import NULL
 from penstock.cep.selections import NOTHING, Cuts, EventBatch, State, closed_at_end, in_closing_order
 from penstock.cep.splitter_kernels import UNLIMITED, cut_pairs, rehash
 from penstock.query.errors import PenstockError
@@ -18,16 +19,33 @@ from penstock.query.errors import PenstockError
 Condition = Callable[[EventBatch], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True)
+class OneOf:
+    """The events whose ``column`` is one of these values; null is none of them."""
+
+    column: str
+    values: tuple[Any, ...]
+
+    def __call__(self, batch: EventBatch) -> NDArray[np.bool_]:
+        found = np.asarray(batch.columns[self.column])
+        if len(self.values) == 1:
+            holds = np.asarray(found == self.values[0], np.bool_)
+        elif found.dtype == object:
+            holds = np.array([value in self.values for value in found.tolist()], np.bool_)
+        else:
+            holds = np.isin(found, self.values)
+        nulls = batch.columns.get(self.column + NULL)
+        return holds if nulls is None else holds & ~nulls
+
+
 def one_of(column: str, *values: Any) -> Condition:
     """The events whose ``column`` is one of these values."""
+    return OneOf(column, values)
 
-    def holds(batch: EventBatch) -> NDArray[np.bool_]:
-        found = np.asarray(batch.columns[column])
-        if len(values) == 1:
-            return np.asarray(found == values[0], np.bool_)
-        return np.isin(found, values)
 
-    return holds
+def read_by(*conditions: Condition | None) -> frozenset[str]:
+    """The columns that conditions are known to read: of functions that is not known."""
+    return frozenset(condition.column for condition in conditions if isinstance(condition, OneOf))
 
 
 class _Pairs:
@@ -37,10 +55,13 @@ class _Pairs:
     another.
     """
 
+    #: The columns that it is known to read.
+    columns: frozenset[str] = frozenset()
+
     def __init__(self, by: str | None, within_us: int | None, includes_close: bool) -> None:
         if within_us is not None and within_us < 0:
             raise PenstockError(f"within must not be negative: a selection got {within_us} us")
-        self._by = by
+        self.by = by
         self._within_us = UNLIMITED if within_us is None else within_us
         self._includes_close = includes_close
         self._numbers = 0
@@ -52,8 +73,8 @@ class _Pairs:
     def cut(self, batch: EventBatch) -> Cuts:
         flags = self.flags(batch)
         keys = np.zeros(len(batch), np.int64)
-        if self._by is not None:
-            keys = np.ascontiguousarray(batch.columns[self._by], np.int64)
+        if self.by is not None:
+            keys = np.ascontiguousarray(batch.columns[self.by], np.int64)
         opening = int(np.count_nonzero(flags & 1) + np.count_nonzero(flags & 2))
         entries = self._entries = self._entries.with_room(opening)
         starts = np.empty(opening, np.int64)
@@ -118,6 +139,7 @@ class Sequence(_Pairs):
             raise PenstockError("a sequence never ends: give it a last event, or within_us")
         super().__init__(by, within_us, includes_close)
         self._first, self._last = first, last
+        self.columns = read_by(first, last) | ({by} if by is not None else set())
 
     def flags(self, batch: EventBatch) -> NDArray[np.uint8]:
         flags = self._first(batch).astype(np.uint8)
@@ -164,6 +186,7 @@ class Conjunction(_Pairs):
     ) -> None:
         super().__init__(by, within_us, includes_close)
         self._left, self._right = left, right
+        self.columns = read_by(left, right) | ({by} if by is not None else set())
 
     def flags(self, batch: EventBatch) -> NDArray[np.uint8]:
         left, right = self._left(batch).astype(np.uint8), self._right(batch).astype(np.uint8)
@@ -178,6 +201,7 @@ class Disjunction:
         if not conditions:
             raise PenstockError("a disjunction needs at least one condition")
         self._conditions = conditions
+        self.columns = read_by(*conditions)
         self._numbers = 0
 
     def cut(self, batch: EventBatch) -> Cuts:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from penstock.cep.selections import Cuts, EventBatch, closed_at_end, in_closing_order
+from penstock.cep.event_columns import NULL
+from penstock.cep.selections import Cuts, EventBatch, Ints, closed_at_end, in_closing_order
 from penstock.cep.selections import State as Kept
 from penstock.query.errors import PenstockError
+
+_HINT = "keep numbers, texts, None, lists, and dicts with texts as keys in it"
 
 Event = dict[str, Any]
 State = dict[str, Any]
@@ -57,14 +61,9 @@ class RowPredicates:
         closed: list[int] = []
         stops: list[int] = []
         closers: list[int] = []
-        names = list(batch.columns)
+        names = [name for name in batch.columns if not name.startswith("$") and not name.endswith(NULL)]
         for position, (time, *values) in enumerate(
-            zip(
-                batch.times.tolist(),
-                *(np.asarray(batch.columns[name]).tolist() for name in names),
-                strict=True,
-            ),
-            batch.first,
+            zip(batch.times.tolist(), *(_plain(batch, name) for name in names), strict=True), batch.first
         ):
             event = {**dict(zip(names, values, strict=True)), "time": time}
             if self._start_first:
@@ -89,13 +88,14 @@ class RowPredicates:
         return closed_at_end(self._numbers, left, stop)
 
     def export(self) -> Kept:
-        raise PenstockError(
-            "the state of users' own predicates cannot be kept: it may hold any Python object; "
-            "use one of the families where a run must go on after a stop"
-        )
+        """Its states as JSON: so they hold numbers, texts, lists and dicts with texts as keys."""
+        opened = [[one.number, one.start, one.start_event, one.state] for one in self._open]
+        return {"numbers": np.array([self._numbers]), "json": _packed(_json([self._state, opened]))}
 
     def restore(self, state: Kept) -> None:
-        self.export()
+        self._numbers = int(state["numbers"][0])
+        self._state, opened = json.loads(_unpacked(state["json"]))
+        self._open = [OpenSelection(*one) for one in opened]
 
     @property
     def open_selections(self) -> int:
@@ -106,3 +106,44 @@ class RowPredicates:
             self._open.append(OpenSelection(self._numbers, position, event, {}))
             self._numbers += 1
             starts.append(position)
+
+
+def _plain(batch: EventBatch, name: str) -> list[Any]:
+    """A column as Python values; null is None."""
+    values: list[Any] = np.asarray(batch.columns[name]).tolist()
+    nulls = batch.columns.get(name + NULL)
+    if nulls is None:
+        return values
+    return [None if null else value for value, null in zip(values, nulls.tolist(), strict=True)]
+
+
+def _json(value: Any) -> str:
+    """What comes back must be what was there: a tuple would come back as a list."""
+    try:
+        text = json.dumps(value)
+        back = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise PenstockError(f"the state of predicates cannot be kept: {error}; {_HINT}") from None
+    if json.dumps(back) != text or not _alike(back, value):
+        raise PenstockError(f"the state of predicates cannot be kept: got {value!r}; {_HINT}")
+    return text
+
+
+def _alike(back: Any, value: Any) -> bool:
+    if type(back) is not type(value):
+        return False
+    if isinstance(value, dict):
+        return back.keys() == value.keys() and all(_alike(back[key], value[key]) for key in value)
+    if isinstance(value, list):
+        return len(back) == len(value) and all(map(_alike, back, value))
+    return True
+
+
+def _packed(text: str) -> Ints:
+    """The length of a text, then its bytes, eight to a number."""
+    data = text.encode()
+    return np.append(len(data), np.frombuffer(data + bytes(-len(data) % 8), "<i8"))
+
+
+def _unpacked(words: Ints) -> str:
+    return words[1:].astype("<i8").tobytes()[: int(words[0])].decode()

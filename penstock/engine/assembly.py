@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.cep.catalogue import operator_for
+from penstock.cep.detection_graph import for_one_process
 from penstock.engine.parallel import Parallel, in_parallel, is_splittable
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
@@ -36,7 +37,7 @@ def assemble(
 
     ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while.
     """
-    graph = with_instances(without_plain_projections(graph))
+    graph = with_instances(for_one_process(without_plain_projections(graph)))
     layouts = plan(graph, prune_sources=settings.prune_sources)
     strings = StringPool()
     outlets: dict[tuple[str, Port], list[Outlet]] = {}

@@ -19,6 +19,7 @@ from penstock.engine.turn import located as located
 from penstock.engine.vertex import Vertex
 from penstock.engine.workers import WorkerPool
 from penstock.memory.coordinator import MemoryCoordinator
+from penstock.metrics.degree import merged_degrees
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
 from penstock.query.graph import Graph
@@ -111,6 +112,7 @@ class Execution:
                 for v in self._vertices
                 if isinstance(v.operator, Splitter)
             },
+            degrees=merged_degrees((v.operator.step, v.operator.degree) for v in self._vertices),
             rebinding=self._runner.rebinding if isinstance(self._runner, BoundThreads) else None,
         )
 

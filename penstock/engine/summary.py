@@ -27,6 +27,7 @@ class Summary:
             f"{metrics.read:,} events read ({self.events_per_s:,.0f}/s), {metrics.written:,} rows written, "
             f"{len(metrics.latency)} queries, {len(metrics.operators)} operators"
         ]
+        lines += [f"'{step}': {degree}" for step, degree in metrics.degrees.items()]
         if metrics.late:
             lines.append(f"late events left out of windows and joins: {metrics.late:,}")
         if self.bad_records:

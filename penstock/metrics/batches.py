@@ -35,6 +35,8 @@ class BatchProgress:
     #: Of the keys' route: LIT as measured and as the plan expects it; partitions that were planned to move,
     #: requested to move after this batch, and observed to have moved before it.
     routing: Mapping[str, Any] = field(default_factory=dict)
+    #: By step that has instances: its planned, requested and observed degree, and the most it can have.
+    degrees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     group: int | None = None  # of several groups, whose batch it is
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 
@@ -23,3 +24,24 @@ class DegreeMetrics:
         if self.planned == self.requested == self.observed:
             return f"degree {self.observed}"
         return f"degree {self.observed}, requested {self.requested}, planned {self.planned}"
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> DegreeMetrics:
+        """What ``plain`` gave."""
+        return cls(**plain)
+
+
+def merged_degrees(told: Iterable[tuple[str, DegreeMetrics | None]]) -> dict[str, DegreeMetrics]:
+    """By step: where several operators of one step tell of it, the most that one has told.
+
+    >>> merged_degrees([("a", DegreeMetrics(2, 2, 1)), ("a", DegreeMetrics(2, 2, 2)), ("b", None)])
+    {'a': DegreeMetrics(planned=2, requested=2, observed=2, most=0)}
+    """
+    found: dict[str, DegreeMetrics] = {}
+    for step, degree in told:
+        if degree is None:
+            continue
+        known = found.get(step, degree)
+        names = [field.name for field in fields(DegreeMetrics)]
+        found[step] = DegreeMetrics(*(max(getattr(known, name), getattr(degree, name)) for name in names))
+    return found

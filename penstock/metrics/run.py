@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
+from penstock.metrics.degree import DegreeMetrics
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.rebinding import RebindMetrics
@@ -25,6 +26,7 @@ class RunMetrics:
     planning_ns: int = 0  # spent on measuring operators and planning epochs
     rebinding: RebindMetrics | None = None  # None: operators are not bound to threads
     routing: dict[str, RoutingMetrics] = field(default_factory=dict)  # by operator that runs in several tasks
+    degrees: dict[str, DegreeMetrics] = field(default_factory=dict)  # by step that has instances
     _by_id: dict[str, OperatorMetrics] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

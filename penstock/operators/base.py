@@ -53,6 +53,7 @@ class Operator(ABC):
     def __init__(self, build: Build) -> None:
         self.id = build.node.id
         self.node = build.node
+        self.step = build.node.step or self.id  # the user's, which it is a part of
         self.inputs = build.inputs
         self.layouts = build.outputs
         self.strings = build.strings

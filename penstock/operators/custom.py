@@ -17,6 +17,9 @@ class CustomSpec(ABC):
 
     #: The kind of operator in a word, for metrics.
     kind: ClassVar[str]
+    #: The columns that its events are brought together by, all of them if there are none; None: it takes
+    #: events wherever they are.
+    keys: ClassVar[tuple[str, ...] | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

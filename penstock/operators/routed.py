@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+from penstock.operators.custom import CustomSpec
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
@@ -40,6 +41,8 @@ ROUTED = (
 
 def is_routed(spec: Spec) -> bool:
     """Whether the operator keeps state by key, so that events must be brought to it."""
+    if isinstance(spec, CustomSpec):
+        return spec.keys is not None
     return isinstance(spec, ROUTED)
 
 
@@ -63,4 +66,6 @@ def routing_keys(spec: Spec, index: int) -> tuple[str, ...]:
             return tuple(pair[index] for pair in on)
         case MatchSplitSpec() | MatchMergeSpec():
             return ()
+        case CustomSpec(keys=tuple(keys)):
+            return keys
     raise TypeError(f"not a routed step: {spec!r}")

@@ -19,7 +19,8 @@ from penstock.state.keys import KeyWords, Words
 Ints = NDArray[np.int64]
 Finished = tuple[NDArray[Any], NDArray[np.bool_] | None]  # data, and nulls where there can be some
 
-_NO_KEY_HASH = 42  # Spark's seed: what xxhash64 of nothing is
+#: What ``xxhash64`` of nothing is: Spark's seed. All state of an operator without keys goes by it.
+NO_KEY_HASH = 42
 
 
 class WindowRows:
@@ -93,7 +94,7 @@ class KeyHash:
     def of_columns(self, columns: Columns, count: int) -> Ints:
         """The hashes of ``count`` keys, given as ``KeyWords.decode`` gives them."""
         if self._kernel is None:
-            return np.full(count, _NO_KEY_HASH, np.int64)
+            return np.full(count, NO_KEY_HASH, np.int64)
         hashes = np.empty(count, np.int64)
         self._kernel(columns, count, hashes, *self._parameters.arguments())
         return hashes

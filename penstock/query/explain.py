@@ -11,6 +11,7 @@ from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
+    DetectSpec,
     ExplodeSpec,
     FilterSpec,
     FlatMapSpec,
@@ -146,6 +147,9 @@ def _details(spec: Spec) -> str:
             return f"by start: {match.pattern!r}, {_matching(match)}"
         case MatchSetSpec(keys, patterns):
             return f"{_by(keys)}{', '.join(patterns.names) or 'no patterns yet'}, parallel by key only"
+        case DetectSpec(selections, detector, _, degree):
+            made = f"{function_name(detector)} in selections of {function_name(selections)}"
+            return f"{made}, parallel by selection, {degree}"
     return ""
 
 

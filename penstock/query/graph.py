@@ -255,6 +255,22 @@ class MatchSetSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class DetectSpec:
+    """Cuts the stream into selections, looks at each of them whole, and gives what it finds one order.
+
+    ``selections`` makes a :class:`penstock.cep.selections.Predicates`, ``detector`` a
+    :class:`penstock.cep.instances.Detector`. A row has ``sequence``, consecutive from 0, ``closed_at``, the
+    time of the event that closed its selection, and ``outputs``.
+    """
+
+    selections: Callable[[], Any]
+    detector: Callable[[], Any]
+    outputs: tuple[tuple[str, int, str], ...]  # (name in the result, which event of the match, its column)
+    degree: Degree
+    assignment: str  # which instance gets a selection
+
+
+@dataclass(frozen=True, eq=False)
 class SinkSpec:
     sink: Sink
 
@@ -281,6 +297,7 @@ Spec = (
     | MatchSplitSpec
     | MatchMergeSpec
     | MatchSetSpec
+    | DetectSpec
     | SinkSpec
 )
 
@@ -307,6 +324,7 @@ KINDS: dict[type, str] = {
     MatchSplitSpec: "match_splitter",
     MatchMergeSpec: "match_merger",
     MatchSetSpec: "match_set",
+    DetectSpec: "detect",
     SinkSpec: "sink",
 }
 
@@ -327,6 +345,8 @@ class Node:
     #: In a part of a graph: how many steps of the whole say the same as this one, which then are told apart
     #: by their order alone. 0: the graph is whole.
     alike: int = 0
+    #: The user's step that it is a part of, where a runtime makes several operators of one step.
+    step: str = ""
 
     @property
     def kind(self) -> str:

@@ -14,9 +14,11 @@ from penstock.query.degree import Degree
 from penstock.query.expr import Expr
 from penstock.query.functions import ProcessFunction
 from penstock.query.graph import (
+    KINDS,
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
+    DetectSpec,
     ExplodeSpec,
     FilterSpec,
     FlatMapSpec,
@@ -65,13 +67,14 @@ _KINDS: dict[type, str] = {
     MatchSplitSpec: "match_splitter",
     MatchMergeSpec: "match_merger",
     MatchSetSpec: "match_set",
+    DetectSpec: "detect",
     SinkSpec: "sink",
 }
 
 
 def kind_of(spec: Spec) -> str:
     """The word for what an operator does, as in its id."""
-    return _KINDS[type(spec)]
+    return _KINDS.get(type(spec)) or KINDS[type(spec)]  # the latter knows the parts of a step too
 
 
 def function_name(function: Any) -> str:

@@ -9,6 +9,7 @@ from penstock.query.errors import Origin, QueryError
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    DetectSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
     MatchSetSpec,
@@ -36,6 +37,7 @@ TIMED_SPECS = (
     ProcessSpec,
     MatchSpec,
     MatchSetSpec,
+    DetectSpec,
 )
 
 LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"

@@ -477,6 +477,42 @@ class Stream:
                 name=name,
             )
 
+    def detect(
+        self,
+        selections: Callable[[], Any],
+        detector: Callable[[], Any],
+        output: Mapping[str, tuple[int, str]],
+        *,
+        degree: int | Degree = 1,
+        assignment: str = "round_robin",
+        name: str | None = None,
+    ) -> Stream:
+        """What a detector of your own finds in selections of the stream: stretches that it looks at whole.
+
+        ``selections`` makes one of the families of ``ps.detection``, or predicates of your own; ``detector``
+        makes a detector, one for each instance. ``output`` says which columns a match has: the number of an
+        event in it, and that event's column. Besides it has ``sequence``, consecutive from 0, and
+        ``closed_at``. The degree says how many instances there are and never changes a result.
+
+        >>> from penstock.cep.splitter_windows import TupleWindows
+        >>> class NoPassing:
+        ...     def detect(self, columns, starts, stops): ...
+        >>> cars.detect(lambda: TupleWindows(9, 3), NoPassing, {"by": (1, "id")}, degree=2).schema
+        Schema(sequence: int64, closed_at: timestamp, by: int64)
+        """
+        from penstock.query.detecting import detected
+
+        with Writing("detect", name) as writing:
+            check_timed(self._feed)
+            if self._match_keys:
+                raise QueryError(
+                    "selections are cut from the whole stream, not by key",
+                    detail=f"got a stream keyed by {', '.join(self._match_keys)}",
+                    hint="leave key_by out; a family of selections takes by= a column",
+                )
+            spec, schema = detected(self.schema, selections, detector, output, degree, assignment)
+            return Stream(Feed(self._step(writing, name, spec, schema, "closed_at")))
+
     @property
     def _match_keys(self) -> tuple[str, ...]:
         return ()
@@ -494,7 +530,8 @@ class Stream:
                 raise QueryError(
                     "only operators that depend on time have a late output",
                     detail=f"got a {self!r}",
-                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match or process gave",
+                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match, detect or "
+                    "process gave",
                 )
             if side not in ("left", "right"):
                 raise QueryError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,16 @@ class ArrivalLog:
         if self._last_cut_s is None:
             return []
         return self._by_count() if self._slicing.arrivals is not None else self._by_time(now_s)
+
+    def export(self) -> dict[str, Floats]:
+        """All that it must know to go on."""
+        cut = [] if self._last_cut_s is None else [self._last_cut_s]
+        return {"times": self._times.copy(), "last_cut": np.array(cut, np.float64)}
+
+    def restore(self, state: Mapping[str, Floats]) -> None:
+        """Takes in what ``export`` gave."""
+        self._times = np.asarray(state["times"], np.float64)
+        self._last_cut_s = float(state["last_cut"][0]) if len(state["last_cut"]) else None
 
     def _by_count(self) -> list[TimeSlice]:
         count = self._slicing.arrivals

@@ -14,6 +14,7 @@ from pyspark.sql import functions as fn
 from penstock.engine.sinks.base import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
+from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.query.graph import SourceSpec
 from penstock.spark.collected import Collected
 from penstock.spark.frame_batches import FrameBatches
@@ -263,9 +264,18 @@ class Driver:
             rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
             tasks=after.tasks,
             routing=dict(self.routed),
+            degrees=_degrees(collected.reports),
             parts_ms=parts,
             batch_ms=sum(parts.values()),
         )
+
+
+def _degrees(reports: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """By step, what the tasks have told of its degree."""
+    told = (
+        (step, DegreeMetrics.of(one)) for report in reports for step, one in report.get("degrees", {}).items()
+    )
+    return {step: degree.plain() for step, degree in merged_degrees(told).items()}
 
 
 def _shown(watermark_us: int) -> int | None:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from penstock.cep.detection_graph import for_many_tasks
 from penstock.engine.sources.reader import NodeSource
 from penstock.operators.by_start import with_instances
 from penstock.operators.projections import without_plain_projections
@@ -59,7 +60,7 @@ def queries_of(graph: Graph) -> list[str]:
 def part_of(graph: Graph, queries: Sequence[str]) -> Graph:
     """The operators that these queries need. They keep their ids, and with them their state."""
     chosen = frozenset(queries)
-    counted = alike(with_instances(without_plain_projections(graph)))
+    counted = alike(with_instances(for_many_tasks(without_plain_projections(graph))))
     return Graph(
         tuple(
             replace(node, queries=node.queries & chosen, alike=counted.get(node.id, 1))

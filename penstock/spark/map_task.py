@@ -123,6 +123,7 @@ class WholeTask:
             else:
                 engine.engine.advance(outlets)
             made = engine.take(np.zeros(1, np.int32), 0, 0)
+            report |= engine.degrees()
             clock.lap("engine")
             if not ending:
                 report |= task_state.store(local, engine, self.before, before, 0, attempt, base)

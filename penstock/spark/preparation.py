@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.cep.detection_graph import for_many_tasks
 from penstock.engine.sources.reader import NodeSource
 from penstock.operators.by_start import with_instances
 from penstock.operators.plan import plan
@@ -50,7 +51,7 @@ def prepare(graph: Graph, folder: str, tasks: int | None) -> Prepared:
 
 def prefix_of(graph: Graph, source_id: str) -> Prefix:
     """The operators behind a DataFrame that Spark can run itself."""
-    graph = with_instances(without_plain_projections(graph))
+    graph = with_instances(for_many_tasks(without_plain_projections(graph)))
     return plan_prefix(graph, graph[source_id], plan(graph))
 
 

@@ -19,6 +19,7 @@ from penstock.engine import collector
 from penstock.engine.sinks.base import BatchWriter
 from penstock.engine.sources.reader import NodeSource
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
+from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.routing.route import even_route
@@ -85,6 +86,7 @@ class SparkRun:
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
         self._late: dict[str, int] = {}
+        self._degrees: dict[str, DegreeMetrics] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
         self._durations = SparkDurations(self._publish)
 
@@ -260,6 +262,7 @@ class SparkRun:
             late=dict(self._late),
             open_state=0 if complete or last is None else last.state_rows,
             changes=str(self.changes),
+            degrees=dict(self._degrees),
         )
 
     # -- batches ---------------------------------------------------------------------------------------------
@@ -307,6 +310,7 @@ class SparkRun:
         assert self._driver is not None
         for operator, count in self._driver.late.items():
             self._late[operator] = self._late.get(operator, 0) + count
+        self._degrees |= {step: DegreeMetrics.of(dict(one)) for step, one in batch.degrees.items()}
         self._durations.add(batch)
 
     def _publish(self, batch: BatchProgress) -> None:

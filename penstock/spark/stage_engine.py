@@ -17,6 +17,7 @@ from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
+from penstock.metrics.degree import merged_degrees
 from penstock.operators.base import Build, Operator
 from penstock.query.graph import Input, Node, Port, SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
@@ -176,13 +177,18 @@ class StageEngine:
             busy_ns = vertex.counters.busy_ns - self._busy_told.get(vertex.index, 0)
             self._busy_told[vertex.index] = vertex.counters.busy_ns
             if busy_ns > 0:
-                found[vertex.operator.id] = found.get(vertex.operator.id, 0) + busy_ns
+                found[vertex.operator.step] = found.get(vertex.operator.step, 0) + busy_ns
         return found
+
+    def degrees(self) -> dict[str, Any]:
+        """For the driver: the degree of each step that has instances, as far as this task knows it."""
+        found = merged_degrees((one.step, one.degree) for one in self.operators.values())
+        return {"degrees": {step: degree.plain() for step, degree in found.items()}} if found else {}
 
     def late(self) -> dict[str, int]:
         """Late events by operator since the last call."""
         for operator in self.operators.values():
-            self.count_late(operator.id, operator.late_events)
+            self.count_late(operator.step, operator.late_events)
             operator.late_events = 0
         found, self._late = self._late, {}
         return found

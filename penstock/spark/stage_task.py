@@ -63,6 +63,7 @@ class StageTask:
             seq = (1 << 56) | (self.stage << 48) | task
             made = engine.take(owners, task, seq)
             worked_ns = time.thread_time_ns() - began_ns
+            degrees = engine.degrees()
             clock.lap("engine")
             report: dict[str, Any] = {}
             if not self.ending:
@@ -74,7 +75,7 @@ class StageTask:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report |= {"stage": self.stage, "task": task, "warm": base is not None}
-        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
+        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine) | degrees
         if before.tasks > 1:
             report |= {"cpu_ns": worked_ns, **engine.routed()}
         channel = stages.channel(Kind.REPORT, stages.driver)

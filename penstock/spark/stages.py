@@ -11,6 +11,7 @@ from enum import Enum
 
 import xxhash
 
+from penstock.cep.detection_graph import for_many_tasks
 from penstock.operators.by_start import with_instances
 from penstock.operators.plan import Plan, plan
 from penstock.operators.projections import without_plain_projections
@@ -104,7 +105,7 @@ class Stages:
 
 def cut(graph: Graph) -> Stages:
     """The stages of a graph. Selections of existing columns are left out, as the node engine does."""
-    graph = with_instances(without_plain_projections(graph))
+    graph = with_instances(for_many_tasks(without_plain_projections(graph)))
     partial = frozenset(node.id for node in graph if is_mergeable(node.spec))
     stage_of: dict[str, int] = {}
     stages = Stages(graph, plan(graph), stage_of, partial, (), {})

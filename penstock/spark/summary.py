@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.metrics.batches import RunProgress
+from penstock.metrics.degree import DegreeMetrics
 
 
 def merged(
@@ -26,6 +27,7 @@ def merged(
         open_state=sum(summary.open_state for summary in last),
         changes="\n".join(summary.changes for summary in last if summary.changes),
         groups=groups,
+        degrees={step: degree for summary in last for step, degree in summary.degrees.items()},
     )
 
 
@@ -40,6 +42,7 @@ class SparkSummary:
     late: Mapping[str, int]  # late events by operator, of this run
     open_state: int  # rows of state that an early stop left for the next run
     changes: str = ""  # how the app differs from the one that wrote the checkpoint
+    degrees: Mapping[str, DegreeMetrics] = field(default_factory=dict)  # as last told, by step
     groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
 
     @property
@@ -61,6 +64,7 @@ class SparkSummary:
         ]
         if self.changes:
             lines.append(self.changes)
+        lines += [f"'{step}': {degree}" for step, degree in self.degrees.items()]
         if progress.late:
             lines.append(f"late events left out of windows and joins: {progress.late:,}")
         if self.bad_records:

@@ -3,7 +3,6 @@ degree, its changes, the policy, the threads and the cuts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,175 +11,38 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.cep.assignment import Assignment
 from penstock.cep.degree_control import DegreeControl
-from penstock.cep.instances import Columns, Matches
-from penstock.cep.parallel import Output, with_detection
-from penstock.cep.selections import Ints, Predicates
-from penstock.cep.splitter_pairs import Conjunction, Sequence, one_of
-from penstock.cep.splitter_windows import TimeWindows, TupleWindows
-from penstock.query.errors import PenstockError
+from penstock.cep.splitter_operator import SplitterOperator
+from penstock.engine.execution import Execution
+from penstock.engine.settings import Settings
+from penstock.metrics.degree import DegreeMetrics
+from penstock.query.detecting import ASSIGNMENTS
 from penstock.scaling.planner import QueueingPlanner
 from penstock.scaling.profiles import measure_profile
 from penstock.scaling.slices import Slicing
-
-Row = dict[str, Any]
-
-SCHEMA = ps.Schema(ts="timestamp", kind="int64", key="int64", value="int64?")
-OUTPUTS = [Output("first", 0, "value"), Output("second", 1, "value"), Output("at", 1, "ts")]
-
-
-class Rising:
-    """Pairs (i, j) of a selection with a larger value at j; an absent value is 0."""
-
-    def detect(self, columns: Columns, starts: Ints, stops: Ints) -> Matches:
-        values = np.asarray(columns["value"])
-        of, pairs = [], []
-        for one, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
-            for i in range(start, stop):
-                for j in range(i + 1, stop):
-                    if values[j] > values[i]:
-                        of.append(one)
-                        pairs.append((i, j))
-        return Matches(np.array(of, np.int64), np.array(pairs, np.int64).reshape(-1, 2))
-
-
-def in_order(rows: list[Row]) -> list[Row]:
-    return [row for _, row in sorted(enumerate(rows), key=lambda pair: (pair[1]["ts"], pair[0]))]
-
-
-def sequence_by_key(rows: list[Row]) -> list[tuple[int, int, int]]:
-    """(start, stop, closer) of every selection, by number."""
-    found = []
-    for i, row in enumerate(rows):
-        if row["kind"] == 0:
-            ends = [
-                j for j in range(i + 1, len(rows)) if rows[j]["kind"] == 1 and rows[j]["key"] == row["key"]
-            ]
-            found.append((i, ends[0] + 1, ends[0]) if ends else (i, len(rows), len(rows) - 1))
-    return found
-
-
-def conjunction(rows: list[Row]) -> list[tuple[int, int, int]]:
-    found = []
-    for i, row in enumerate(rows):
-        if row["kind"] in (0, 1):
-            ends = [j for j in range(i + 1, len(rows)) if rows[j]["kind"] == 1 - row["kind"]]
-            found.append((i, ends[0] + 1, ends[0]) if ends else (i, len(rows), len(rows) - 1))
-    return found
-
-
-def tuple_windows(rows: list[Row]) -> list[tuple[int, int, int]]:
-    starts = range(0, len(rows), 2)
-    return [(i, min(i + 5, len(rows)), min(i + 5, len(rows)) - 1) for i in starts]
-
-
-def time_windows(rows: list[Row]) -> list[tuple[int, int, int]]:
-    found = []
-    last = rows[-1]["ts"] if rows else 0
-    for k in range(-10, last // 3 + 1):
-        inside = [p for p, row in enumerate(rows) if 3 * k <= row["ts"] < 3 * k + 8]
-        if inside:
-            stop = inside[-1] + 1
-            found.append((inside[0], stop, min(stop, len(rows) - 1)))
-    return found
-
-
-FAMILIES: dict[str, tuple[Callable[[], Predicates], Callable[[list[Row]], list[tuple[int, int, int]]]]] = {
-    "sequence": (
-        lambda: Sequence(one_of("kind", 0), one_of("kind", 1), by="key"),
-        sequence_by_key,
-    ),
-    "conjunction": (lambda: Conjunction(one_of("kind", 0), one_of("kind", 1)), conjunction),
-    "tuple windows": (lambda: TupleWindows(5, 2), tuple_windows),
-    "time windows": (lambda: TimeWindows(8, 3), time_windows),
-}
-
-
-def expected(rows: list[Row], family: str) -> list[Row]:
-    """One detector, one selection after the other as they close."""
-    events = in_order(rows)
-    selections = sorted(
-        (closer, number, start, stop)
-        for number, (start, stop, closer) in enumerate(FAMILIES[family][1](events))
-    )
-    found: list[Row] = []
-    for closer, _, start, stop in selections:
-        for i in range(start, stop):
-            for j in range(i + 1, stop):
-                first, second = events[i]["value"], events[j]["value"]
-                if (second or 0) > (first or 0):
-                    found.append(
-                        {
-                            "sequence": len(found),
-                            "closed_at": events[closer]["ts"],
-                            "first": first,
-                            "second": second,
-                            "at": events[j]["ts"],
-                        }
-                    )
-    return found
+from tests.cep.detection_cases import FAMILIES, TAGS, Row, app_of, expected, make_rows, rows_of
 
 
 def run(
     rows: list[Row],
     family: str,
     node: ps.Node,
-    *,
-    degree: int = 1,
-    most: int = 1,
-    changes: list[tuple[int, int]] | None = None,
-    rule: Assignment = Assignment.ROUND_ROBIN,
-    control: Callable[[], DegreeControl] | None = None,
-) -> tuple[list[Row], Any, Any]:
-    app = ps.App("detect")
-    columns = {name: [row[name] for row in rows] for name in SCHEMA.names}
-    events = app.source("events", ps.sources.Columns(columns, SCHEMA), event_time="ts", lateness="3us")
-    sink = ps.sinks.Memory()
-    app.sink("out", events, sink)
-    graph, detection = with_detection(
-        app.graph(),
-        "events",
-        "matches",
-        predicates=FAMILIES[family][0],
-        detector=Rising,
-        outputs=OUTPUTS,
-        degree=degree,
-        most=most,
-        changes=changes or [],
-        rule=rule,
-        control=control,
-    )
-    summary = node.run(graph)
-    found = [{name: _plain(value) for name, value in row.items()} for row in sink.rows()]
-    return sorted(found, key=lambda row: row["sequence"]), detection, summary
+    degree: int | ps.Degree = 1,
+    assignment: str = "round_robin",
+) -> tuple[list[Row], Any]:
+    app, sink = app_of(rows, family, degree, assignment)
+    summary = node.run(app.graph())
+    return rows_of(sink), summary
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "timestamp"):
-        return round(value.timestamp() * 1e6)
-    return value
-
-
-rows_strategy = st.lists(
-    st.tuples(
-        st.integers(0, 3),
-        st.integers(-3, 0),
-        st.integers(0, 2),
-        st.integers(0, 2),
-        st.none() | st.integers(0, 9),
-    ),
-    max_size=50,
+drawn_row = st.tuples(
+    st.integers(0, 3),
+    st.integers(-3, 0),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.none() | st.integers(0, 9),
 )
-
-
-def make_rows(drawn: list[tuple[int, int, int, int, int | None]]) -> list[Row]:
-    """Times that rise, disturbed by no more than the lateness."""
-    now, rows = 10, []
-    for step, back, kind, key, value in drawn:
-        now += step
-        rows.append({"ts": now + back, "kind": kind, "key": key, "value": value})
-    return rows
+rows_strategy = st.lists(drawn_row, max_size=50)
 
 
 nodes = st.builds(
@@ -202,36 +64,42 @@ def test_parallel_is_sequential_whatever_the_degree_and_its_changes(family: str)
         nodes,
         st.integers(1, 5),
         st.lists(st.tuples(st.integers(0, 50), st.integers(1, 5)), max_size=6),
-        st.sampled_from(list(Assignment)),
+        st.sampled_from(ASSIGNMENTS),
     )
     def check(
         drawn: list[tuple[int, int, int, int, int | None]],
         node: ps.Node,
-        degree: int,
+        start: int,
         changes: list[tuple[int, int]],
-        rule: Assignment,
+        assignment: str,
     ) -> None:
         rows = make_rows(drawn)
-        found, detection, _ = run(
-            rows, family, node, degree=degree, most=5, changes=sorted(changes), rule=rule
-        )
+        found, summary = run(rows, family, node, ps.Degree(start, 5, tuple(changes)), assignment)
         assert found == expected(rows, family)
-        assert set(detection.degrees_seen) <= set(range(1, 6))
+        degrees = summary.metrics.degrees
+        assert all(1 <= one.observed == one.requested <= one.most for one in degrees.values())
+        assert set(degrees) == ({"matches"} if rows else set())
 
     check()
 
 
 def test_the_degree_changes_where_it_is_asked_to_and_buffers_are_freed() -> None:
     rows = make_rows([(1, 0, n % 2, n % 3, n % 7) for n in range(3000)])
-    node = ps.Node(workers=2, source_batch=50, block_events=64)
-    found, detection, summary = run(
-        rows, "sequence", node, degree=1, most=4, changes=[(500, 4), (1000, 2), (1500, 3)]
-    )
-    assert found == expected(rows, "sequence")
-    assert detection.degrees_seen == [1, 4, 2, 3]
-    assert detection.buffer.events < 3000
+    degree = ps.Degree(1, 4, ((500, 4), (1000, 2), (1500, 3)))
+    app, sink = app_of(rows, "sequence", degree, "round_robin")
+    execution = Execution(app.graph(), Settings(workers=2, source_batch=50, block_events=64))
+    execution.start()
+    assert execution.wait(300)
+    summary = execution.finish()
+    assert rows_of(sink) == expected(rows, "sequence")
+    splitter = next(v.operator for v in execution._vertices if v.operator.id == "matches.splitter")
+    assert isinstance(splitter, SplitterOperator)
+    assert splitter.degrees_seen == [1, 4, 2, 3]
+    assert splitter._buffer.events < 3000
     busy = {one.id: one.emitted for one in summary.metrics.operators if ".instance" in one.id}
     assert all(busy[f"matches.instance{number}"] > 0 for number in range(4))
+    assert summary.metrics.degrees == {"matches": DegreeMetrics(3, 3, 3, 4)}
+    assert "'matches': degree 3" in str(summary)
 
 
 def test_queueing_theory_sets_the_degree_of_a_running_detector() -> None:
@@ -240,21 +108,17 @@ def test_queueing_theory_sets_the_degree_of_a_running_detector() -> None:
     random = np.random.default_rng(6)
     between = np.concatenate((random.exponential(0.01, 1000), random.exponential(0.005, 1000)))
     times = np.cumsum(between * 1e6).astype(int).tolist()
-    rows = [{"ts": ts, "kind": n % 2, "key": n % 3, "value": n % 5} for n, ts in enumerate(times)]
-    found, detection, _ = run(
-        rows,
-        "sequence",
-        ps.Node(workers=2, source_batch=100, block_events=64),
-        most=12,
-        control=lambda: DegreeControl(QueueingPlanner(profile), Slicing(arrivals=250)),
+    rows = [
+        {"ts": ts, "kind": n % 2, "tag": TAGS[n % 2], "key": n % 3, "value": n % 5}
+        for n, ts in enumerate(times)
+    ]
+    control = ps.Degree(
+        most=6, control=lambda: DegreeControl(QueueingPlanner(profile), Slicing(arrivals=250))
     )
+    node = ps.Node(workers=2, source_batch=100, block_events=64)
+    found, summary = run(rows, "sequence", node, control)
     assert found == expected(rows, "sequence")
-    assert detection.degrees_seen[0] == 1
-    assert detection.degrees_seen[1] in (3, 4)
-    assert detection.degrees_seen[-1] in (8, 9, 10)
-    assert detection.planned == detection.requested == detection.observed
-
-
-def test_a_degree_that_has_no_operators_is_refused() -> None:
-    with pytest.raises(PenstockError, match="from 1 to 2"):
-        run([], "sequence", ps.Node(workers=1), degree=3, most=2)
+    told = summary.metrics.degrees["matches"]
+    assert told.planned in (8, 9, 10)  # what it would take
+    assert (told.requested, told.observed, told.most) == (6, 6, 6)
+    assert "degree 6, requested 6, planned" in str(told)

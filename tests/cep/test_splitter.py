@@ -150,9 +150,11 @@ def test_every_family_is_its_predicates_wherever_the_stream_is_cut(
 
 @pytest.mark.parametrize("family", [*FAMILIES, "time windows"])
 @settings(deadline=None, max_examples=25)
-@given(stream=streams, at=st.integers(0, 60))
-def test_what_is_exported_goes_on_as_if_nothing_had_happened(family: str, stream: Stream, at: int) -> None:
-    make = FAMILIES[family][0] if family in FAMILIES else lambda: TimeWindows(7, 2)
+@given(stream=streams, at=st.integers(0, 60), by_rows=st.integers(0, 1))
+def test_what_is_exported_goes_on_as_if_nothing_had_happened(
+    family: str, stream: Stream, at: int, by_rows: int
+) -> None:
+    make = FAMILIES[family][by_rows] if family in FAMILIES else lambda: TimeWindows(7, 2)
     at = min(at, len(stream))
     first, second = _cut(whole(stream), 0, at), _cut(whole(stream), at, len(stream))
     straight, before, after = make(), make(), make()
@@ -171,11 +173,6 @@ def test_what_is_exported_goes_on_as_if_nothing_had_happened(family: str, stream
 
 def _cut(batch: EventBatch, low: int, high: int) -> EventBatch:
     return EventBatch(low, batch.times[low:high], {name: c[low:high] for name, c in batch.columns.items()})
-
-
-def test_users_own_predicates_say_that_their_state_cannot_be_kept() -> None:
-    with pytest.raises(PenstockError, match="cannot be kept"):
-        RowPredicates(opens(0), lambda s, e, _: False).export()
 
 
 @settings(deadline=None, max_examples=150)

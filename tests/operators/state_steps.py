@@ -8,7 +8,11 @@ from typing import Any
 
 from penstock.cep.match import Match
 from penstock.cep.match_splitter import MatchSplitter
-from penstock.memory.layout import ORDER, SUB, TIME
+from penstock.cep.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
+from penstock.cep.splitter_pairs import Sequence as SequenceOf
+from penstock.cep.splitter_pairs import one_of
+from penstock.cep.splitter_rows import OpenSelection, RowPredicates
+from penstock.memory.layout import ORDER, SUB, TIME, Layout
 from penstock.operators.by_start import GIVEN
 from penstock.operators.cogroup import CoGroup
 from penstock.operators.deduplicate import Deduplicate
@@ -28,6 +32,7 @@ from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
+    DetectSpec,
     GroupJoinSpec,
     IntervalJoinSpec,
     MatchSplitSpec,
@@ -169,6 +174,27 @@ def splitting(pattern: Pattern, degree: Degree, **options: Any) -> Step:
     return lambda **more: Harness(MatchSplitter, spec, [INPUT], output, **more)
 
 
+class Nothing:
+    """A detector that is never asked."""
+
+
+def third_of_its_lane(selection: OpenSelection, event: Row, state: Row) -> bool:
+    """With state of its own, and state that all share."""
+    if event["lane"] == selection.start_event["lane"]:
+        selection.state["seen"] = [*selection.state.get("seen", []), event["town"]]
+    state["asked"] = state.get("asked", 0) + 1
+    return len(selection.state.get("seen", ())) == 3 or state["asked"] % 50 == 0
+
+
+def cutting(selections: Callable[[], Any]) -> Step:
+    degree = Degree(1, 4, ((3, 3), (9, 4), (20, 2)))
+    spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"))
+    output = Layout(shipped_schema(Schema.of(TYPES)), AT)
+    return lambda **options: Harness(
+        lambda build: ShippingSplitter(build, spec.spec), spec, [INPUT], output, **options
+    )
+
+
 _SLOW = event("slow", col("speed") < 2.0)
 _FAST = event("fast", (col("speed") >= _SLOW["speed"]) & (bound("fast").count() < 2))
 _SEEN = event("seen", col("seen"))
@@ -209,6 +235,16 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "match splitter, strict": (splitting(_SLOW >> _SEEN, Degree(2), within=None, contiguity="strict"), (), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),
     "process without key": (processing([]), (), 1),
+    "splitter": (
+        cutting(lambda: SequenceOf(one_of("seen", True), one_of("town", "a", "x"), by="lane")),
+        (),
+        1,
+    ),
+    "splitter by rows": (
+        cutting(lambda: RowPredicates(lambda event, _: event["seen"] is True, third_of_its_lane)),
+        (),
+        1,
+    ),
 }
 
 

@@ -37,6 +37,8 @@ from tests.reference_aggregates import xxhash64
 from tests.window_cases import EVENT, INPUT, TYPES, aggregate_types
 
 V = 16
+#: They remember keys, or how far they have come, for ever. Names begin so.
+REMEMBERING = ("deduplicate", "match splitter", "process", "splitter")
 
 EVENTS = st.lists(st.tuples(EVENT, st.booleans()), min_size=12, max_size=50)
 CUTS = st.lists(st.integers(0, 50), min_size=1, max_size=6)
@@ -151,8 +153,7 @@ def test_a_run_cut_anywhere_into_any_number_of_tasks_gives_the_rows_of_one_run(
     for run in (whole, cut_up):
         run.end()
     assert counted(cut_up.rows) == counted(whole.rows)
-    # Those remember keys, or where they are in the stream, for ever.
-    if not name.startswith(("match splitter", "process")) and name != "deduplicate":
+    if not name.startswith(REMEMBERING):
         assert all(task.operator.export_state() == {} for task in cut_up.tasks)
 
 
@@ -203,7 +204,9 @@ def test_state_of_another_shape_is_refused() -> None:
         other.operator.import_state(harness.operator.export_state())
 
 
-@pytest.mark.parametrize("name", ["tumbling", "session", "top", "deduplicate", "match", "process"])
+@pytest.mark.parametrize(
+    "name", ["tumbling", "session", "top", "deduplicate", "match", "process", "splitter"]
+)
 def test_a_key_that_is_given_twice_is_refused(name: str) -> None:
     harness = STEPS[name][0]()
     harness.feed([{"ts": 1, "town": "a", "speed": 0.5}])

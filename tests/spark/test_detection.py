@@ -1,0 +1,106 @@
+"""Detectors in tasks: the rows of one detector, whatever the degree, cuts, routes and failures."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock.engine.settings import Settings
+from penstock.query.detecting import ASSIGNMENTS
+from penstock.spark.checkpoint import operators_of
+from penstock.spark.groups import part_of
+from penstock.spark.preparation import prefix_of
+from penstock.spark.stages import cut
+from tests.cep.detection_cases import FAMILIES, app_of, expected, make_rows, rows_of
+from tests.cep.test_parallel import drawn_row
+from tests.spark import crash_app, detect_app
+from tests.spark.in_process import run_in_process
+from tests.spark.processes import driver
+
+_PATIENCE_S = 600.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tasks_whose_keys_move_in_most_batches_give_the_rows_of_one_detector(
+    family: str, tmp_path: Path
+) -> None:
+    @settings(deadline=None, max_examples=10)
+    @given(
+        st.lists(drawn_row, max_size=120),
+        st.integers(1, 5),
+        st.lists(st.tuples(st.integers(0, 120), st.integers(1, 5)), max_size=6),
+        st.sampled_from(ASSIGNMENTS),
+        st.integers(0, 10**6),
+    )
+    def check(
+        drawn: list[tuple[int, int, int, int, int | None]],
+        start: int,
+        changes: list[tuple[int, int]],
+        assignment: str,
+        seed: int,
+    ) -> None:
+        rows = make_rows(drawn)
+        app, sink = app_of(rows, family, ps.Degree(start, 5, tuple(changes)), assignment)
+        run_in_process(app.graph(), tmp_path / "run", seed, Settings(block_events=16))
+        assert rows_of(sink) == expected(rows, family)
+
+    check()
+
+
+def test_queries_in_groups_and_dataframes_know_the_parts_of_a_detector() -> None:
+    app, _ = app_of(make_rows([(1, 0, 0, 0, 1)] * 3), "sequence", 2)
+    graph = app.graph()
+    known = operators_of(cut(graph))
+    assert sorted(known) == ["matches", "matches.instances", "matches.splitter"]
+    assert operators_of(cut(part_of(graph, ["out"]))) == known
+    assert not prefix_of(graph, "events").done
+    other, _ = app_of(make_rows([(1, 0, 0, 0, 1)] * 3), "sequence", ps.Degree(3, 9))
+    assert operators_of(cut(other.graph())) == known  # so a checkpoint goes on
+
+
+def test_a_detector_killed_while_its_degree_changes_goes_on_as_one_that_was_left_alone(
+    tmp_path: Path,
+) -> None:
+    until_killed(tmp_path, "manifest renamed:4", tasks=2)
+    to_the_end(tmp_path, tasks=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["sequence", "rows", "time windows"])
+def test_a_detector_killed_at_many_points_with_other_tasks_each_time_goes_on(
+    family: str, tmp_path: Path
+) -> None:
+    until_killed(tmp_path, "state half written:5", tasks=3, family=family)
+    until_killed(tmp_path, "state loaded:3", tasks=2, family=family)
+    until_killed(tmp_path, "one sink written:2", tasks=None, family=family)
+    until_killed(tmp_path, "manifest not renamed:2", tasks=2, family=family)
+    until_killed(tmp_path, "closing begins:1", tasks=4, family=family)
+    to_the_end(tmp_path, tasks=2, family=family)
+
+
+def until_killed(folder: Path, point: str, tasks: int | None, family: str = "sequence") -> None:
+    env = {crash_app.KILL_AT: point}
+    with driver("tests.spark.detect_app", str(folder), family, str(tasks), env=env) as process:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
+
+
+def to_the_end(folder: Path, tasks: int | None, family: str = "sequence") -> None:
+    with driver("tests.spark.detect_app", str(folder), family, str(tasks)) as process:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, err
+    # the last change has happened, and the degree is told of every batch
+    assert out.endswith("complete: True, degree 3\n"), out
+    found = [
+        {name: detect_app.plain(value) for name, value in row.items()}
+        for row in pq.read_table(folder / "out").to_pylist()
+    ]
+    wanted = expected(detect_app.rows(), family)
+    assert len(wanted) > 300
+    assert sorted(found, key=lambda row: row["sequence"]) == wanted
