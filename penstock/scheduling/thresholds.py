@@ -25,9 +25,9 @@ class Range:
 
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
-_SOURCE_IDLE = 14.0
+_SOURCE_IDLE = 8.0
 _REST_NS = 10_000_000
-_OVERDUE_NS = 10e6
+_OVERDUE_NS = 5e6
 
 
 class Thresholds(NamedTuple):
@@ -53,6 +53,8 @@ class Adaptation:
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
+    #: How long a source rests from turn to turn where a thread of its own reads it, if it has few events.
+    rest_ns: int = 0
 
     @classmethod
     def for_block(cls, block_events: int, capacity: int) -> Adaptation:
@@ -66,16 +68,11 @@ class Adaptation:
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
-        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS)
+        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS, _REST_NS)
 
     def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
         """The idle threshold of a source, where that of others is ``idle_ns``."""
         return idle_ns * max(1.0, self.source_idle * utilisation)
-
-    @property
-    def rest_ns(self) -> int:
-        """How long a source rests from turn to turn where nobody schedules, if it has few events."""
-        return min(_REST_NS, int(self.idle_ns.initial * self.source_idle))
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)

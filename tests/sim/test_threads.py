@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.scheduling.thresholds import Adaptation, Range
+from penstock.scheduling.thresholds import Adaptation
 from penstock.sim.machine import Machine
 from penstock.sim.operators import SimGraph
 from penstock.sim.results import SimResult
@@ -47,7 +47,7 @@ def test_a_full_reader_holds_its_writer_back_until_it_takes_something() -> None:
 
 def test_sources_rest_from_turn_to_turn_as_the_engine_s_do() -> None:
     graph = side_by_side(10.0, arrivals={0: At(((0, 1), (100, 1), (200, 1)))})
-    adaptation = Adaptation(idle_ns=Range(1_000.0, 1e6, 1.0), source_idle=2.0)
+    adaptation = Adaptation(rest_ns=2_000)
     rested = run_of(graph, Machine(2), adaptation=adaptation, reads_by_epoch=True)
     # the first at once, the others together when 2,000 ns are over
     assert rested.latency_ns["op0"].tolist() == [10, 1_920, 1_820]
