@@ -10,6 +10,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from penstock.bench.patterns_by_start import TASKS, WITHIN, measure_by_start
 from penstock.bench.patterns_detection import (
     SIMULATED,
     WORKERS,
@@ -43,6 +44,8 @@ def run(options: Options) -> Report:
         progress(f"patterns: {overlap:,} overlapping windows: the splitter takes {rate:,.0f} events/s")
     traffic = workload(3_000.0 if options.full else 1_500.0, 2.0)
     measured = measure_detection(traffic, 15 if options.full else 7)
+    trades = 200_000 if options.full else 50_000
+    by_start = measure_by_start(trades, 11 if options.full else 5)
     costs = measure_costs(traffic)
     simulated = simulate(costs, len(traffic))
     one_open = min(windows[1], *families.values())
@@ -55,6 +58,9 @@ def run(options: Options) -> Report:
             "splitter_instances": INSTANCES,
             "detection_events": len(traffic),
             "detection_workers": WORKERS,
+            "match_events": trades,
+            "match_within": WITHIN,
+            "match_tasks": TASKS,
             "simulated_costs_measured_here": {
                 "splitter_s": costs.splitter_s,
                 "merger_s": costs.merger_s,
@@ -69,9 +75,13 @@ def run(options: Options) -> Report:
             "splitter_events_per_s_literally": {str(n): rate for n, rate in literally.items()},
             "detection_events_per_s": {str(degree): median(rates) for degree, rates in measured.items()},
             "detection_events_per_s_simulated": {str(degree): simulated[degree] for degree in SIMULATED},
+            "match_events_per_s": {name: median(rates) for name, rates in by_start.items()},
         },
         ratios={
             "speedup_2_over_1": speedup(measured),
+            # of a pattern without a key: two instances over one, and one over no splitter and no merger
+            "match_speedup_2_over_1": _ratio(by_start["2"], by_start["1"]),
+            "match_1_over_sequential": _ratio(by_start["1"], by_start["sequential"]),
             "splitter_10000_over_1": windows[OVERLAPS[-1]] / windows[1],
             "splitter_literally_100_over_1": literally[100] / literally[1],
         },
@@ -80,6 +90,11 @@ def run(options: Options) -> Report:
             _draw_detection(measured, simulated, out / "patterns-detection.png"),
         ),
     )
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    """The median over rounds, each with its own pair."""
+    return median([one / other for one, other in zip(ours, theirs, strict=True)])
 
 
 def _draw_splitter(windows: dict[int, float], literally: dict[int, float], path: Path) -> str:

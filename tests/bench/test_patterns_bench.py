@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.bench.patterns_by_start import run_match, trades
 from penstock.bench.patterns_detection import SIMULATED, measure_costs, simulate, workload
 from penstock.bench.patterns_splitter import (
     make_batches,
@@ -17,6 +18,13 @@ def test_the_splitter_is_measured_for_every_overlap_and_family() -> None:
     assert all(rate > 0 for rate in measure_windows(1, 1).values())
     assert all(rate > 0 for rate in measure_families(1, 1).values())
     assert measure_literally(50, 10) > 0
+
+
+def test_a_match_by_start_finds_what_one_detector_finds() -> None:
+    columns = trades(6_000)
+    found = {run_match(columns, degree) for degree in (None, 1, 2)}
+    assert len(found) == 1
+    assert found.pop() > 50
 
 
 def test_batches_follow_each_other() -> None:

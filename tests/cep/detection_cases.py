@@ -128,6 +128,7 @@ def app_of(
     degree: int | ps.Degree,
     assignment: str = "round_robin",
     sink: Any = None,
+    detector: type[Rising] = Rising,
     partitions: int = 1,
 ) -> tuple[ps.App, Any]:
     """An app that detects, and its sink."""
@@ -136,7 +137,7 @@ def app_of(
     source = ps.sources.Columns(columns, SCHEMA, partitions=partitions)
     events = app.source("events", source, event_time="ts", lateness="3us")
     found = events.detect(
-        FAMILIES[family][0], Rising, OUTPUT, degree=degree, assignment=assignment, name="matches"
+        FAMILIES[family][0], detector, OUTPUT, degree=degree, assignment=assignment, name="matches"
     )
     sink = sink or ps.sinks.Memory()
     app.sink("out", found, sink)

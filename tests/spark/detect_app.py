@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import penstock as ps
-from tests.cep.detection_cases import Row, app_of, make_rows, plain
+from tests.cep.detection_cases import Rising, Row, app_of, make_rows, plain
 from tests.spark import crash_app
 
 EVENTS, BATCH_EVENTS = 400, 40
@@ -30,9 +30,13 @@ def rows() -> list[Row]:
     )
 
 
+class Watched(Rising):
+    """It is here, so that workers import this module, and with it the points to die at."""
+
+
 def main(folder: str, family: str, tasks: str) -> None:
     root = Path(folder)
-    app, _ = app_of(rows(), family, DEGREE, sink=ps.sinks.Parquet(root / "out"))
+    app, _ = app_of(rows(), family, DEGREE, sink=ps.sinks.Parquet(root / "out"), detector=Watched)
     runtime = ps.Spark(
         "local[2]",
         checkpoint=root / "checkpoint",
