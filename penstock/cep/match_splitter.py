@@ -92,7 +92,10 @@ class MatchSplitter(Operator):
             first = stop
 
     @property
-    def degree(self) -> DegreeMetrics:
+    def degree(self) -> DegreeMetrics | None:
+        """None before the first event: in most tasks there will never be one."""
+        if not self._starts.position:
+            return None
         planned = self._planned or self._observed
         return DegreeMetrics(planned, self._observed, self._observed, self._degree.most)
 

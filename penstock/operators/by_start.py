@@ -71,6 +71,7 @@ def _steps(graph: Graph, node: Node, spec: MatchSpec) -> tuple[Node, Node, Node]
         spec=MatchSplitSpec(plain, spec.degree),
         schema=Schema([*events, *GIVEN]),
         time_column=time,
+        step=node.id,
     )
     instances = replace(
         node,
@@ -78,6 +79,7 @@ def _steps(graph: Graph, node: Node, spec: MatchSpec) -> tuple[Node, Node, Node]
         spec=replace(plain, keys=(INSTANCE,), by_start=True),
         inputs=(Input(splitter.id),),
         schema=Schema([*node.schema, Field(START, DataType.INT64)]),
+        step=node.id,
     )
     return splitter, instances, replace(node, spec=MatchMergeSpec(), inputs=(Input(instances.id),))
 

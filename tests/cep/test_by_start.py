@@ -342,3 +342,16 @@ def test_two_matches_that_differ_in_degree_only_are_two_steps() -> None:
         app.sink(f"out{number}", events.match(A >> B, within="9us", degree=degree), ps.sinks.Discard())
     kinds = [node.kind for node in app.graph()]
     assert kinds.count("match") == 3
+
+
+def test_the_degree_is_told_under_the_name_of_the_step() -> None:
+    app = ps.App("a")
+    columns = {"ts": list(range(40)), "x": [n % 4 for n in range(40)]}
+    source = ps.sources.Columns(columns, {"ts": "timestamp", "x": "int64"})
+    pattern = ps.event("a", ps.col("x") == 0) >> ps.event("b", ps.col("x") == 3)
+    found = app.source("s", source, event_time="ts").match(
+        pattern, within="10us", degree=ps.Degree(1, 3, ((20, 3),)), name="pairs"
+    )
+    app.sink("out", found, ps.sinks.Discard())
+    summary = app.run(on=ps.Node(workers=1))
+    assert summary.metrics.degrees["pairs"].observed == 3
