@@ -25,7 +25,7 @@ from penstock.query.graph import Graph
 _LONGEST_DRAIN_S = 5.0
 #: A run that fails while more than this share of the processors' time goes to others is repeated, so often at
 #: the most: 20 ms of a second are enough to miss a 99th percentile.
-_STOLEN, _REPEATED = 0.01, 2
+_STOLEN, _REPEATED = 0.01, 1
 _FARTHEST = 40  # steps up or down before a search gives up
 
 

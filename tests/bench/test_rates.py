@@ -92,7 +92,7 @@ def test_a_run_that_fails_whenever_it_is_disturbed_is_given_up() -> None:
         return Paced(rate, rate, 1.0, 10.0 if rate <= 50.0 else 500.0, True, NOTHING, 0.2)
 
     assert highest_rate(run, 64.0, steps=0).rate == 32.0
-    assert asked == [64.0, 64.0, 64.0, 32.0]
+    assert asked == [64.0, 64.0, 32.0]
 
 
 def test_a_system_that_sustains_nothing_is_reported_as_such() -> None:
