@@ -434,6 +434,8 @@ CARS_TO_ANY: tuple[Step, ...] = (
     nested_cars,
     top_cars,
     process_cars,
+    match_cars,
+    match_rows_of_cars,
 )
 SLIM_TO_SLIM: tuple[Step, ...] = (
     filter_slim,
@@ -445,5 +447,6 @@ SLIM_TO_SLIM: tuple[Step, ...] = (
     nested_slim,
     top_slim,
     process_slim,
+    match_slim,
 )
 TWO_SLIMS = (union_slims, join_slims, interval_join_slims, cogroup_slims, group_join_slims)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,8 @@ from penstock.memory.strings import StringPool
 from penstock.query.graph import MatchSpec
 from penstock.query.matching import PatternWarning
 from penstock.query.types import Schema
-from tests.cep.oracle import Key, simulate
+from tests.cep.consumption import enumerate_consumed
+from tests.cep.oracle import Key, Report, enumerate_matches, simulate
 from tests.cep.strategies import SCHEMA, specs, streams
 from tests.harness import columns_of, layout, rows_of
 
@@ -28,9 +30,7 @@ INPUT = layout(SCHEMA, "ts", [ORDER, SUB])
 def expected(spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of all keys by the oracle, in their order."""
     made = []
-    for value in sorted({row["k"] for row in rows}) if spec.keys else [None]:
-        chosen = [(n, row) for n, row in enumerate(rows) if value is None or row["k"] == value]
-        key = Key(spec, SCHEMA, [row for _, row in chosen], [(row["ts"], n, 0) for n, row in chosen])
+    for key in keys_of(spec, rows):
         for report in simulate(key):
             time, order, sub = report.place
             for index, (bound, output) in enumerate(key.output(report)):
@@ -39,6 +39,19 @@ def expected(spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]]) -> lis
                 row |= {"event": bound[-1][0]} if spec.all_rows else {}
                 made.append({**row, **output, TIME: time, ORDER: order, SUB: sub + 2 * index})
     return sorted(made, key=lambda row: (row[TIME], row[ORDER], row[SUB]))
+
+
+def keys_of(spec: MatchSpec, rows: list[dict[str, Any]]) -> Iterator[Key]:
+    for value in sorted({row["k"] for row in rows}) if spec.keys else [None]:
+        chosen = [(n, row) for n, row in enumerate(rows) if value is None or row["k"] == value]
+        yield Key(spec, SCHEMA, [row for _, row in chosen], [(row["ts"], n, 0) for n, row in chosen])
+
+
+def brute_force(key: Key) -> list[dict[str, Any]]:
+    """The output columns of all matches of one key that a search through everything finds."""
+    found = enumerate_consumed(key) if key.spec.consumed else enumerate_matches(key)
+    outputs = [next(key.output(Report((0, 0, 0), bound, 0, 0))) for bound in found]
+    return [{"k": key.rows[0]["k"], **output} for _, output in outputs]
 
 
 def output_of(schema: Schema) -> Layout:
@@ -65,7 +78,7 @@ def run(
             return made, matcher
 
 
-def check(one: Any, rows: list[dict[str, Any]], seed: int) -> int:
+def check(one: Any, rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
     assume(one is not None)
     spec, schema = one
     made, matcher = run(spec, schema, rows, seed)
@@ -73,7 +86,7 @@ def check(one: Any, rows: list[dict[str, Any]], seed: int) -> int:
     if spec.within_us is not None:
         assert matcher.open_runs == 0
         assert matcher.events.count == 0
-    return len(made)
+    return made
 
 
 MODES = [
@@ -84,17 +97,37 @@ MODES = [
 ]
 
 
-@pytest.mark.parametrize(("contiguity", "after", "consumption"), MODES)
-def test_every_mode_matches_as_the_oracle_says(contiguity: str, after: str, consumption: str) -> None:
-    found: list[int] = []
+_FEW = 7  # events of one key that can be searched through
 
-    @settings(max_examples=25)
+
+@pytest.mark.parametrize(("contiguity", "after", "consumption"), MODES)
+def test_every_mode_matches_as_both_oracles_say(contiguity: str, after: str, consumption: str) -> None:
+    simulated: list[int] = []
+    searched: list[int] = []
+
+    @settings(max_examples=40)
     @given(specs(("k",), False, (contiguity,), (after,), (consumption,)), streams(16), st.integers(0, 5))
     def compare(one: Any, rows: Any, seed: int) -> None:
-        found.append(check(one, rows, seed))
+        made = check(one, rows, seed)
+        simulated.append(len(made))
+        if one[0].within_us is not None:  # else what the end of the input leaves undecided is not reported
+            searched.extend(check_by_brute_force(one[0], rows, made))
 
     compare()
-    assert sum(found) > 20, "too few matches to mean anything"
+    assert sum(simulated) > 10, "too few matches to mean anything"
+    assert sum(searched) > 3, "too few matches to mean anything"
+
+
+def check_by_brute_force(
+    spec: MatchSpec, rows: list[dict[str, Any]], made: list[dict[str, Any]]
+) -> Iterator[int]:
+    """Compares the keys with few events; says how many matches these have."""
+    names = ["k", *(name for name, _ in spec.columns)]
+    for key in keys_of(spec, rows):
+        if len(key.rows) <= _FEW:
+            mine = [{name: row[name] for name in names} for row in made if row["k"] == key.rows[0]["k"]]
+            assert sorted(mine, key=repr) == sorted(brute_force(key), key=repr), spec.pattern
+            yield len(mine)
 
 
 @settings(max_examples=12)

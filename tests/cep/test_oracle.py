@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 
 from penstock.query.expr import col
+from penstock.query.graph import MatchSpec
 from penstock.query.matching import matched
 from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.types import Schema
+from tests.cep.consumption import enumerate_consumed
 from tests.cep.oracle import Key, enumerate_matches, simulate
 from tests.cep.strategies import SCHEMA, specs, streams
 
 LETTERS = Schema(ts="timestamp", letter="string")
 A, B, C, N = (event(letter, col("letter") == letter) for letter in "abcn")
+D, E, F = (event(name, col("letter") == name[1]) for name in ("da", "eb", "fa"))  # want what A and B want
 
 
 def key_of(spec: Any, schema: Schema, rows: list[dict[str, Any]]) -> Key:
@@ -24,14 +30,20 @@ def key_of(spec: Any, schema: Schema, rows: list[dict[str, Any]]) -> Key:
 
 def found(pattern: Pattern, letters: str, **options: Any) -> list[str]:
     """The matches over one letter per microsecond (a dot is any other), as 'a0b2', in the order of rows."""
+    reports = simulate(key_of(spec_of(pattern, **options), LETTERS, lettered(letters)))
+    return ["".join(f"{name}{index}" for name, index in report.bound) for report in reports]
+
+
+def spec_of(pattern: Pattern, **options: Any) -> MatchSpec:
     given = {
         "within": "100us", "within_events": None, "contiguity": None, "after_match": "no_skip",
         "consumption": "unrestricted", "rows": "one", "max_runs": 1000,
     } | options  # fmt: skip
-    spec, _ = matched(LETTERS, (), pattern, {}, **given)
-    rows = [{"ts": number, "letter": letter} for number, letter in enumerate(letters)]
-    reports = simulate(key_of(spec, LETTERS, rows))
-    return ["".join(f"{name}{index}" for name, index in report.bound) for report in reports]
+    return matched(LETTERS, (), pattern, {}, **given)[0]
+
+
+def lettered(letters: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"ts": number, "letter": letter} for number, letter in enumerate(letters)]
 
 
 @pytest.mark.parametrize(
@@ -83,11 +95,61 @@ def test_runs_find_what_the_definition_allows(contiguity: str, after: str) -> No
     compare()
 
 
+#: Patterns whose matches want the same events: greedy, reluctant, waiting, with choices and with a way round.
+COVETOUS = [
+    A >> B,
+    A & B,
+    (A | B) >> C,
+    A.one_or_more() >> B,
+    A >> B.one_or_more(),
+    A >> B.one_or_more().reluctant() >> C,
+    A >> B.optional() >> C,
+    (A | B).times(1, 2) >> C.optional(),
+    (A >> B >> C) | (D >> E) | F,
+    A >> ~N >> B,
+    A >> (B | C).one_or_more() >> ~N,
+    (A >> B.one_or_more()).times(1, 2) >> C.times(0, 2),
+]
+
+
+@pytest.mark.parametrize("contiguity", ["strict", "next", "any"])
+def test_what_one_match_takes_is_gone_for_the_others(contiguity: str) -> None:
+    chance = random.Random(contiguity)
+    fought_over = 0
+    for pattern in COVETOUS:
+        for _ in range(20):
+            within, after = f"{chance.randint(3, 7)}us", chance.choice(["no_skip", "to_next", "past_last"])
+            how = {"contiguity": contiguity, "after_match": after, "within": within}
+            spec = spec_of(pattern, consumption="consumed", **how)
+            fought_over += check_consumed(spec, LETTERS, lettered(chance.choices("aabbccn.", k=8)))
+    assert fought_over > 8, "too few events that two matches want"
+
+
+@pytest.mark.parametrize("after", ["no_skip", "to_next", "past_last"])
+@pytest.mark.parametrize("contiguity", ["strict", "next", "any"])
+def test_runs_consume_what_trying_everything_anew_consumes(contiguity: str, after: str) -> None:
+    @settings(max_examples=20)
+    @given(specs((), True, (contiguity,), (after,), ("consumed",)), streams(7))
+    def compare(one: Any, rows: list[dict[str, Any]]) -> None:
+        assume(one is not None and one[0].within_us is not None)
+        check_consumed(one[0], SCHEMA, rows)
+
+    compare()
+
+
 @pytest.mark.slow
 @settings(settings.get_profile("thorough"), max_examples=300)
 @given(specs(consumption=("unrestricted",)), streams(7))
 def test_more_runs_find_what_the_definition_allows(one: Any, rows: list[dict[str, Any]]) -> None:
     check(one, rows)
+
+
+@pytest.mark.slow
+@settings(settings.get_profile("thorough"), max_examples=1000)
+@given(specs(consumption=("consumed",)), streams(8))
+def test_more_runs_consume_what_trying_everything_anew_consumes(one: Any, rows: list[dict[str, Any]]) -> None:
+    assume(one is not None and one[0].within_us is not None)
+    check_consumed(one[0], SCHEMA, rows)
 
 
 def check(one: Any, rows: list[dict[str, Any]]) -> None:
@@ -96,3 +158,13 @@ def check(one: Any, rows: list[dict[str, Any]]) -> None:
     assume(spec.within_us is not None)  # else what the end of the input leaves undecided is not reported
     key = key_of(spec, SCHEMA, rows)
     assert sorted(report.bound for report in simulate(key)) == sorted(enumerate_matches(key))
+
+
+def check_consumed(spec: MatchSpec, schema: Schema, rows: list[dict[str, Any]]) -> bool:
+    """Compares, and says whether consumption made a difference."""
+    key, free = (key_of(one, schema, rows) for one in (spec, replace(spec, consumed=False)))
+    reported = sorted(enumerate_consumed(key))
+    assert sorted(report.bound for report in simulate(key)) == reported, (spec.pattern, rows)
+    events = [index for bound in reported for _, index in bound]
+    assert len(events) == len(set(events)), "an event is in two matches"
+    return reported != sorted(report.bound for report in simulate(free))

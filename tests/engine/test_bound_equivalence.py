@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, seed, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -13,7 +13,7 @@ from penstock.binding.catalogue import BINDINGS, INSTALLATIONS
 from penstock.engine.bound import BoundThreads
 from penstock.engine.execution import Execution
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, drawn, random_graphs
+from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 
 LONG_S = 600.0  # unless it hangs, no run here takes a second; but the machine may be halted for minutes
 
@@ -87,7 +87,7 @@ _EVERY = [pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) f
 @pytest.mark.parametrize("name", _EVERY)
 def test_every_operator_gives_the_rows_of_the_reference_while_it_is_rebound(name: str) -> None:
     @settings(max_examples=3)
-    @given(drawn(CATALOGUE[name]), nodes, st.booleans(), rebinds)
+    @given(few(name), nodes, st.booleans(), rebinds)
     def check(one: Drawn, node: ps.Node, share: bool, hook: Rebinds) -> None:
         check_bound_run(one, node, share, hook)
 
@@ -95,9 +95,8 @@ def test_every_operator_gives_the_rows_of_the_reference_while_it_is_rebound(name
 
 
 def test_random_graphs_give_the_rows_of_the_reference_while_they_are_rebound() -> None:
-    @seed(1)
     @settings(max_examples=3)
-    @given(random_graphs, nodes, st.booleans(), rebinds)
+    @given(few_random_graphs(), nodes, st.booleans(), rebinds)
     def check(one: Drawn, node: ps.Node, share: bool, hook: Rebinds) -> None:
         check_bound_run(one, node, share, hook)
 

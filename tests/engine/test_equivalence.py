@@ -20,7 +20,16 @@ from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
 from penstock.scheduling.catalogue import POLICIES
 from tests.graph_steps import Draw
-from tests.graph_strategies import CATALOGUE, Built, Drawn, Queries, drawn, random_graphs
+from tests.graph_strategies import (
+    CATALOGUE,
+    Built,
+    Drawn,
+    Queries,
+    drawn,
+    few,
+    few_random_graphs,
+    random_graphs,
+)
 from tests.reference import Result, Row, interpret
 
 TOLERANCE = 1e-9  # for floats; everything else is equal or wrong
@@ -50,8 +59,8 @@ _EACH = [pytest.param(name, marks=pytest.mark.slow if name in _LATER else ()) fo
 
 @pytest.mark.parametrize("name", _EACH)
 def test_every_operator_gives_the_rows_of_the_reference(name: str) -> None:
-    @settings(max_examples=3)  # each needs kernels of its own
-    @given(drawn(CATALOGUE[name]), nodes, st.booleans())
+    @settings(max_examples=3)
+    @given(few(name), nodes, st.booleans())
     def check(one: Drawn, node: ps.Node, share: bool) -> None:
         check_run(one, node, share)
 
@@ -62,7 +71,7 @@ def test_every_operator_gives_the_rows_of_the_reference(name: str) -> None:
 def test_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
     @seed(part)
     @settings(max_examples=5)
-    @given(random_graphs, nodes, st.booleans())
+    @given(few_random_graphs(), nodes, st.booleans())
     def check(one: Drawn, node: ps.Node, share: bool) -> None:
         check_run(one, node, share)
 
@@ -72,7 +81,7 @@ def test_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
 @pytest.mark.parametrize("name", ["deduplicate after union", "join of windows", "late"])
 def test_sources_that_promise_order_give_the_rows_of_the_reference(name: str) -> None:
     @settings(max_examples=6)
-    @given(drawn(CATALOGUE[name]), nodes)
+    @given(few(name), nodes)
     def check(one: Drawn, node: ps.Node) -> None:
         check_run(one.in_order(), node, True)
 
@@ -101,11 +110,9 @@ def test_many_random_graphs_give_the_rows_of_the_reference(part: int) -> None:
     check()
 
 
-@pytest.mark.parametrize("part", range(1))  # the graphs of the test above, so that their kernels are there
-def test_results_do_not_change_with_sharing_off(part: int) -> None:
-    @seed(part)
+def test_results_do_not_change_with_sharing_off() -> None:
     @settings(max_examples=5)
-    @given(random_graphs, nodes, nodes)
+    @given(few_random_graphs(), nodes, nodes)
     def check(one: Drawn, node: ps.Node, other: ps.Node) -> None:
         expected_of(one)  # refuses graphs whose order is not defined
         shared, apart = one.build(), one.build()

@@ -20,7 +20,7 @@ from penstock.workloads.shop.data import ShopSettings
 from penstock.workloads.shop.query import ledger
 from penstock.workloads.shop.source import EVENT_TIME, shop_source
 from tests.engine.test_equivalence import check_run
-from tests.graph_strategies import CATALOGUE, Drawn, drawn, random_graphs
+from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 
 PARTITIONS = 16
 
@@ -62,7 +62,7 @@ _QUICK = {"aggregate", "deduplicate", "interval join", "late", "process"}
 )
 def test_every_operator_gives_the_rows_of_the_reference_while_its_keys_move(name: str) -> None:
     @settings(max_examples=3)
-    @given(drawn(CATALOGUE[name]), parallel_nodes(), st.booleans())
+    @given(few(name), parallel_nodes(), st.booleans())
     def check(one: Drawn, node: ps.Node, share: bool) -> None:
         check_run(one, node, share)
 

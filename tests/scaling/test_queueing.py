@@ -1,4 +1,4 @@
-"""Queueing formulas against closed forms, published tables and an independent simulation."""
+"""Queueing formulas against closed forms, published figures and series, and an independent simulation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from penstock.query.errors import PenstockError
 from penstock.scaling.queueing import (
@@ -45,20 +46,45 @@ def test_mmc_equals_its_textbook_sum(offered: float, instances: int) -> None:
         assert within_limit_mmc(offered, instances, limit) == pytest.approx(share[limit], rel=1e-10)
 
 
-# Erlang's C as it is tabulated, to four digits.
 @pytest.mark.parametrize(
-    ("offered", "instances", "waits"),
-    [
-        (0.5, 1, 0.5),
-        (1.0, 2, 0.3333),
-        (2.0, 3, 0.4444),
-        (4.0, 5, 0.5541),
-        (8.0, 10, 0.4092),
-        (3.0, 4, 0.5094),
-    ],
+    ("offered", "instances", "waits"), [(1, 2, (1, 3)), (2, 3, (4, 9)), (3, 4, (27, 53)), (4, 5, (128, 231))]
 )
-def test_erlang_c_is_that_of_published_tables(offered: float, instances: int, waits: float) -> None:
-    assert waits_mmc(offered, instances) == pytest.approx(waits, abs=5e-5)
+def test_erlang_c_is_its_fraction(offered: int, instances: int, waits: tuple[int, int]) -> None:
+    """(aᶜ / c!) c / (c − a) over itself and Σ aⁿ / n! below c, worked out by hand."""
+    assert waits_mmc(float(offered), instances) == pytest.approx(waits[0] / waits[1], rel=1e-12)
+
+
+# λ = 9, μ = 5 with 2 and with 4 servers: number waiting and response time as the tests of Octave's queueing
+# package have them (inst/qsmmm.m), to three digits, from slides of ETH Zürich on M/M/m queues (ASL 2017).
+@pytest.mark.parametrize(
+    ("instances", "waiting", "response"),
+    [(2, 7.674, 1.053), (4, 0.105, 0.212)],
+)
+def test_mmc_has_the_waiting_numbers_that_others_publish(
+    instances: int, waiting: float, response: float
+) -> None:
+    rate, service = 9.0, 1 / 5
+    load = rate * service / instances
+    found = waits_mmc(rate * service, instances) * load / (1 - load)
+    assert found == pytest.approx(waiting, abs=1e-3)
+    assert found / rate + service == pytest.approx(response, abs=1e-3)
+
+
+# The wait of every c-th event is a walk with a wall, W' = max(W + 1 − Γ(c) / a, 0). Spitzer's identity says:
+# P(W = 0) = exp(− Σ P(S_l > 0) / l) and E W = Σ E(S_l)⁺ / l, sums over walks of l services that know
+# neither roots nor transforms. P(W = 0) is what Janssen and van Leeuwaarden call the Erlang D formula
+# (Back to the roots of the M/D/s queue and the works of Erlang, Crommelin, and Pollaczek).
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize("instances", [1, 2, 3, 5, 10, 40])
+def test_mdc_is_the_sum_over_walks_of_spitzer(instances: int, load: float) -> None:
+    offered = load * instances
+    walks = np.arange(1.0, 40_000.0)
+    events = walks * instances
+    behind = special.gammainc(events, walks * offered)  # P(A ≥ l c) = P(Γ(l c) ≤ l a)
+    nobody_waits = np.exp(-np.sum(behind / walks))
+    assert within_limit_mdc(offered, instances, instances - 1) == pytest.approx(nobody_waits, rel=1e-9)
+    waits = np.sum(behind - instances / offered * special.gammainc(events + 1, walks * offered))
+    assert mean_waiting(offered, instances) == pytest.approx(offered * waits, rel=1e-8, abs=1e-14)
 
 
 # Mean waits of M/D/c over those of M/M/c: the exact values are between a half and one, and approach a half

@@ -3,36 +3,20 @@ several, must give the rows of the reference."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.query.stream import Stream
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_steps import Draw
-from tests.graph_strategies import CATALOGUE, Drawn, Queries, drawn, random_graphs
+from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 
 runtimes = st.builds(ps.Spark, tasks=st.sampled_from((None, 1, 2, 3)), batch_events=st.integers(5, 120))
 
 
-def _whole_catalogue(names: tuple[str, ...]) -> Any:
-    """Several graphs of the catalogue as queries of one app: a run on Spark takes seconds, however many."""
-
-    def write(draw: Draw, cars: Stream, ads: Stream) -> Queries:
-        return {
-            f"{name}: {query}".replace(" ", "_"): stream
-            for name in names
-            for query, stream in CATALOGUE[name](draw, cars, ads).items()
-        }
-
-    return write
-
-
 _NAMES = sorted(CATALOGUE)
+#: Several graphs as queries of one app: a run on Spark takes seconds, however many.
 _PARTS = [tuple(_NAMES[part::4]) for part in range(4)]
 
 
@@ -41,7 +25,7 @@ _PARTS = [tuple(_NAMES[part::4]) for part in range(4)]
 )
 def test_every_operator_gives_the_rows_of_the_reference(part: int, spark: SparkSession) -> None:
     @settings(max_examples=1)
-    @given(drawn(_whole_catalogue(_PARTS[part])), runtimes)
+    @given(few(*_PARTS[part]), runtimes)
     def check(one: Drawn, runtime: ps.Spark) -> None:
         check_run(one, runtime)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from tests.graph_strategies import Drawn, drawn
-from tests.spark.test_equivalence import _whole_catalogue, check_run
+from tests.graph_strategies import Drawn, few
+from tests.spark.test_equivalence import check_run
 
 _NAMES = ("match", "match, all rows", "match after window", "process after match")
 
@@ -19,7 +19,7 @@ def test_patterns_give_the_rows_of_the_reference(spark: SparkSession) -> None:
     runtimes = st.builds(ps.Spark, tasks=st.sampled_from((1, 2, 3)), batch_events=st.integers(20, 120))
 
     @settings(max_examples=2)
-    @given(drawn(_whole_catalogue(_NAMES)), runtimes)
+    @given(few(*_NAMES), runtimes)
     def check(one: Drawn, runtime: ps.Spark) -> None:
         check_run(one, runtime)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.engine.settings import Settings
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, drawn, random_graphs
+from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 from tests.spark.in_process import run_in_process
 
 seeds = st.integers(0, 2**16)
@@ -27,7 +27,7 @@ _EACH = [pytest.param(name, marks=pytest.mark.slow if name in _ALONE else ()) fo
 @pytest.mark.parametrize("name", _EACH)
 def test_every_operator_gives_the_rows_of_the_reference(name: str, tmp_path: Path) -> None:
     @settings(max_examples=2)
-    @given(drawn(CATALOGUE[name]), seeds, engines, st.booleans())
+    @given(few(name), seeds, engines, st.booleans())
     def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
         check_run(one, tmp_path / "state", number, engine, share)
 
@@ -38,7 +38,7 @@ def test_every_operator_gives_the_rows_of_the_reference(name: str, tmp_path: Pat
 def test_random_graphs_give_the_rows_of_the_reference(part: int, tmp_path: Path) -> None:
     @seed(part)
     @settings(max_examples=5)
-    @given(random_graphs, seeds, engines, st.booleans())
+    @given(few_random_graphs(), seeds, engines, st.booleans())
     def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
         check_run(one, tmp_path / "state", number, engine, share)
 
