@@ -36,6 +36,8 @@ settings.register_profile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "not slow" not in config.option.markexpr or "slow or" in config.option.markexpr:
+        os.environ["PENSTOCK_TEST_ALL"] = "1"  # tests that share a few graphs then draw new ones
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

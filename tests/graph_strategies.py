@@ -6,6 +6,7 @@ run it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -282,17 +283,25 @@ CATALOGUE: dict[str, Write] = {
 def few(*names: str) -> st.SearchStrategy[Drawn]:
     """Graphs of the catalogue as queries of one app: two versions of each, over random data.
 
-    Every test that asks gets the same versions, so that kernels are compiled once for all of them. ``drawn``
-    makes new versions, for the tests marked slow.
+    Every test that asks gets the same versions, so that kernels are compiled once for all of them. Where the
+    tests marked slow run too, versions are drawn anew each time.
     """
     write = CATALOGUE[names[0]] if len(names) == 1 else _several(names)
+    if _draws_all():
+        return drawn(write)
     versions = st.tuples(*(st.sampled_from(_versions(CATALOGUE[name], 2)) for name in names))
     return _over_random_data(write, versions.map(lambda chosen: sum(chosen, ())))
 
 
 def few_random_graphs() -> st.SearchStrategy[Drawn]:
-    """The same five random graphs for every test, over random data."""
+    """The same five random graphs for every test, over random data; new ones where slow tests run too."""
+    if _draws_all():
+        return random_graphs
     return _over_random_data(random_queries, st.sampled_from(_versions(random_queries, 5)))
+
+
+def _draws_all() -> bool:
+    return "PENSTOCK_TEST_ALL" in os.environ
 
 
 def _several(names: tuple[str, ...]) -> Write:
