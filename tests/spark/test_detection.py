@@ -64,6 +64,7 @@ def test_queries_in_groups_and_dataframes_know_the_parts_of_a_detector() -> None
     assert operators_of(cut(other.graph())) == known  # so a checkpoint goes on
 
 
+@pytest.mark.slow
 def test_a_detector_killed_while_its_degree_changes_goes_on_as_one_that_was_left_alone(
     tmp_path: Path,
 ) -> None:
