@@ -43,7 +43,8 @@ TOGETHER = 3  # all operators behind it may go with it, by the plan
 UNWRITTEN = 4  # what it has taken and sent since is not in the figures yet
 SOURCE = 5
 LEADING = 6  # a worker has it together with all operators behind it
-_FLAGS = 7
+CHAIN = 7  # it and all behind it have one reader at the most
+_FLAGS = 8
 
 # Places in ``numbers``.
 WAITING = 0  # how many wait for a worker

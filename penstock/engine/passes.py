@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.board import LEADING, TOGETHER, Board, view
+from penstock.engine.board import CHAIN, LEADING, TOGETHER, Board, view
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.policy import Floats, Integers
 
@@ -30,6 +30,9 @@ class Passes:
         self._together = board.flags[TOGETHER]
         self._together_view = view(self._together)
         self._leading = view(board.flags[LEADING])
+        self._chain = view(board.flags[CHAIN])
+        for vertex, behind in zip(vertices, self._behind, strict=True):
+            self._chain[vertex.index] = all(len(one.readers) <= 1 for one in (vertex, *behind))
 
     def plan(self, potential: Floats) -> None:
         """Looks at who may go together by these priorities."""
@@ -38,6 +41,10 @@ class Passes:
     def behind(self, vertex: Vertex) -> tuple[Vertex, ...]:
         """The operators behind this one, in order, if the policy puts all of them before it; else none."""
         return self._behind[vertex.index] if self._together_view[vertex.index] else ()
+
+    def is_chain(self, vertex: Vertex) -> bool:
+        """Whether this one and all behind it stand in a row, so that only one could run at a time."""
+        return bool(self._chain[vertex.index])
 
     def lead(self, vertex: Vertex) -> None:
         """A worker gets this operator and all behind it."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.engine.board import (
     BLOCKED,
+    CHAIN,
     COST_NS,
     DEADLINE_NS,
     DUE_NS,
@@ -101,8 +102,9 @@ def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ig
     """Whether all operators behind this one go with it; then they are held too."""
     if not flags[TOGETHER, operator]:
         return 0
-    stays = numbers[SOURCES_STAY] and flags[SOURCE, operator]
-    if numbers[WAITING] < (numbers[OTHER_WORKERS] if stays else numbers[SLEEPING]):
+    # Behind a fan-out, and behind a source that stays, there is work for workers that will soon be free.
+    shares = not flags[CHAIN, operator] or (numbers[SOURCES_STAY] and flags[SOURCE, operator])
+    if numbers[WAITING] < (numbers[OTHER_WORKERS] if shares else numbers[SLEEPING]):
         return 0
     for place in range(starts[operator], starts[operator + 1]):
         reader = members[place]

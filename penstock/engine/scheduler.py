@@ -51,6 +51,7 @@ class Scheduler:
     ) -> None:
         self._vertices = vertices
         self._turn_limit = turn_limit
+        self._other_workers = workers - 1
         self._epoch_ns = epoch_us * 1_000
         self._consumption = None if isinstance(consumption, All) else consumption
         self._board = board = Board(len(vertices))
@@ -301,7 +302,8 @@ class Scheduler:
             if pending:
                 turns.append(self._hold(vertex, pending, now_ns))
                 if not self._alone:
-                    if most > 1 and len(queue) >= self._sleeping:
+                    others = self._sleeping if self._passes.is_chain(vertex) else self._other_workers
+                    if most > 1 and len(queue) >= others:
                         self._hold_behind(vertex, turns)
                     break
                 if len(turns) >= most:
