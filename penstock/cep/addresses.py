@@ -13,6 +13,8 @@ from llvmlite import ir
 from numba import carray, njit, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
+from penstock.kernels.pointers import pointer
+
 #: The signature of a condition's function.
 CONDITION = types.int64(types.int64, types.int64, types.int64, types.int64)
 
@@ -34,46 +36,38 @@ def call_condition(typing: Any, function: Any, event: Any, row: Any, node: Any, 
     return signature, generate
 
 
-@_compiled  # type: ignore[untyped-decorator]
-def _pointer(typing: Any, address: Any) -> Any:
-    def generate(compiler: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-
-    return types.voidptr(types.int64), generate
-
-
 @njit(error_model="numpy")
 def at_int64(address: Any) -> Any:
     """The array of int64 at an address; its length is not known."""
-    return carray(_pointer(address), (_ENOUGH,), np.int64)
+    return carray(pointer(address), (_ENOUGH,), np.int64)
 
 
 @njit(error_model="numpy")
 def at_int32(address: Any) -> Any:
-    return carray(_pointer(address), (_ENOUGH,), np.int32)
+    return carray(pointer(address), (_ENOUGH,), np.int32)
 
 
 @njit(error_model="numpy")
 def at_float64(address: Any) -> Any:
-    return carray(_pointer(address), (_ENOUGH,), np.float64)
+    return carray(pointer(address), (_ENOUGH,), np.float64)
 
 
 @njit(error_model="numpy")
 def at_float32(address: Any) -> Any:
-    return carray(_pointer(address), (_ENOUGH,), np.float32)
+    return carray(pointer(address), (_ENOUGH,), np.float32)
 
 
 @njit(error_model="numpy")
 def at_bool(address: Any) -> Any:
-    return carray(_pointer(address), (_ENOUGH,), np.bool_)
+    return carray(pointer(address), (_ENOUGH,), np.bool_)
 
 
 @njit(error_model="numpy")
 def at_uint8(address: Any) -> Any:
-    return carray(_pointer(address), (_ENOUGH,), np.uint8)
+    return carray(pointer(address), (_ENOUGH,), np.uint8)
 
 
 @njit(error_model="numpy")
 def matrix_at(address: Any) -> Any:
     """The bindings at an address."""
-    return carray(_pointer(address), (_ENOUGH, 4), np.int64)
+    return carray(pointer(address), (_ENOUGH, 4), np.int64)

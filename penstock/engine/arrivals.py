@@ -8,9 +8,12 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.board import LOOK_NS, NEVER_NS, NEXT_LOOK_NS, PACED, PATIENCE_NS, view
+from penstock.engine.board import LOOK_NS, NEVER_NS, NEXT_LOOK_NS, PACED, PATIENCE_NS, SLACK_NS, view
 from penstock.engine.figures import Figures
 from penstock.engine.vertex import Vertex
+
+#: The share of a source's wait by which it may come too early, if another one is due.
+_SLACK = 0.25
 
 
 class Arrivals:
@@ -42,6 +45,7 @@ class Arrivals:
     def patience_ns(self, patience_ns: int) -> None:
         self._patience_ns = patience_ns
         self._board.number[PATIENCE_NS] = max(self._epoch_ns, patience_ns)
+        self._board.number[SLACK_NS] = int(_SLACK * max(self._epoch_ns, patience_ns))
 
     def after_turn(self, vertex: Vertex, now_ns: int) -> int:
         """Looks at a source whose turn ended, or that has room again; how many events it should read at
@@ -93,13 +97,18 @@ class Arrivals:
 
     def due(self, now_ns: int) -> Iterator[tuple[Vertex, int]]:
         """The sources that can read something by now, and how much, as far as that is known."""
-        board = self._board
-        while self.next_look_ns <= now_ns:
-            index = _take_look(self._looks, board.numbers, now_ns)
-            if index >= 0:
-                vertex = self._vertices[index]
-                if not (board.running[index] or vertex.blocked or vertex.finished):
-                    yield vertex, self._figures.expected(index, now_ns)
+        board, looked_at = self._board, []
+        until_ns = now_ns
+        while self.next_look_ns <= until_ns:
+            index = _take_look(self._looks, board.numbers, until_ns)
+            if index < 0:
+                break
+            looked_at.append(index)
+            until_ns = now_ns + board.number[SLACK_NS]
+        for index in looked_at:
+            vertex = self._vertices[index]
+            if not (board.running[index] or vertex.blocked or vertex.finished):
+                yield vertex, self._figures.expected(index, now_ns)
 
     @property
     def next_look_ns(self) -> int:

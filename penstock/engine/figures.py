@@ -185,7 +185,7 @@ class Figures:
 
 # Without ``nogil``: for a microsecond it is not worth to let another thread in.
 @numba.njit(
-    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int8[::1], int64[::1], int64[::1],"
+    "void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1],"
     " float64[::1], int64, int64[::1])",
     cache=True,
 )
@@ -195,7 +195,7 @@ def _pending(
     sent: Integers,
     taken: Integers,
     left: Integers,
-    blocked: NDArray[np.int8],
+    blocked: Integers,
     due_ns: Integers,
     known: Integers,
     expected_per_ns: NDArray[np.float64],

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.engine.board import CHAIN, LEADING, TOGETHER, Board, view
 from penstock.engine.vertex import Vertex
@@ -29,7 +28,9 @@ class Passes:
         self.members = np.array([reader.index for behind in self._behind for reader in behind], np.int64)
         self._together = board.flags[TOGETHER]
         self._together_view = view(self._together)
-        self._leading = view(board.flags[LEADING])
+        # Whether a worker has got with an operator all that are behind it.
+        self.leading = view(board.flags[LEADING])
+        self.lengths = [1 + len(behind) for behind in self._behind]  # of passes, if they are
         self._chain = view(board.flags[CHAIN])
         for vertex, behind in zip(vertices, self._behind, strict=True):
             self._chain[vertex.index] = all(len(one.readers) <= 1 for one in (vertex, *behind))
@@ -48,11 +49,11 @@ class Passes:
 
     def lead(self, vertex: Vertex) -> None:
         """A worker gets this operator and all behind it."""
-        self._leading[vertex.index] = 1
+        self.leading[vertex.index] = 1
 
     def length(self, vertex: Vertex) -> int:
         """How many operators a worker has got with this one, itself included."""
-        return 1 + len(self._behind[vertex.index]) if self._leading[vertex.index] else 1
+        return self.lengths[vertex.index] if self.leading[vertex.index] else 1
 
     def end(self, vertices: list[Vertex]) -> Iterator[list[Vertex]]:
         """What a worker gives back, pass by pass."""
@@ -60,7 +61,7 @@ class Passes:
         while place < len(vertices):
             leader = vertices[place]
             length = self.length(leader)
-            self._leading[leader.index] = 0
+            self.leading[leader.index] = 0
             yield vertices[place : place + length]
             place += length
 
@@ -88,8 +89,8 @@ def _behind(first: Vertex, vertices: list[Vertex]) -> tuple[Vertex, ...]:
     return tuple(sorted(held, key=lambda vertex: vertex.index))
 
 
-@numba.njit("void(int64[::1], int64[::1], float64[::1], int8[::1])", cache=True)
-def _together(starts: Integers, members: Integers, potential: Floats, together: NDArray[np.int8]) -> None:
+@numba.njit("void(int64[::1], int64[::1], float64[::1], int64[::1])", cache=True)
+def _together(starts: Integers, members: Integers, potential: Floats, together: Integers) -> None:
     for operator in range(len(together)):
         follow = starts[operator] < starts[operator + 1]
         for place in range(starts[operator], starts[operator + 1]):

@@ -1,11 +1,14 @@
-"""The usual exchange, compiled: a worker gives back a pass that nothing has stopped, and takes what is next.
+"""The usual exchange, compiled: a worker gives back what it has run, and takes what is next.
 
 In Python this would be dozens of small steps, each cheap, but after a turn their code and data are no longer
-in the caches, so that all of them together take 60 µs where this takes 10. Whatever is not usual is left to
+in the caches, so that all of them together take several times as long. Whatever is not usual is left to
 Python, which does the same step by step.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
@@ -13,29 +16,24 @@ from penstock.engine.board import (
     COST_NS,
     DEADLINE_NS,
     EPOCH_NS,
-    HAS_MORE,
+    GIVEN,
     IDLE_NS,
     LEAST,
     LIMIT,
+    MOST_TURNS,
     OTHER_WORKERS,
-    PENDING,
     POTENTIAL,
+    RETURNED,
     SOURCES_STAY,
     THRESHOLD,
-    TURN_LIMIT,
-    WAITING,
-    WITH_OTHERS,
     Board,
-    view,
 )
 from penstock.engine.passes import Passes
-from penstock.engine.quick_steps import ASK, BEST, exchange, give_back, let_in, pick
+from penstock.engine.quick_steps import ASK, exchange
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.policy import Plan, Rule
 
 _FEW = 8  # readers that are looked at one by one
-_MOST = 4  # the most operators, each with those behind it, that a worker takes at once
-_PLENTY = 2  # so many for every worker must be left if one takes more than one
 
 
 class Quick:
@@ -52,15 +50,13 @@ class Quick:
     ) -> None:
         self._vertices, self._board, self._passes = vertices, board, passes
         self._behind = passes.turns(turn_limit)
-        self._pending = view(board.integers[PENDING])
+        self._number, self._pending, self._address = board.number, board.pending, board.address
+        self._leading = passes.leading
         self._holds = False
         starts = np.zeros(len(vertices) + 1, np.int64)
         np.cumsum([len(vertex.readers) for vertex in vertices], out=starts[1:])
         readers = np.array([r.index for vertex in vertices for r in vertex.readers], np.int64)
-        rows = (board.integers, board.floats, board.flags, board.numbers)
-        self._arrays = (*rows, passes.starts, passes.members)
-        self._reading = (*rows, starts, readers)
-        self._both = (*self._arrays, starts, readers)
+        board.link((passes.starts, passes.members), (starts, readers))
         board.number[OTHER_WORKERS] = workers - 1
         board.number[EPOCH_NS] = epoch_ns
         board.number[SOURCES_STAY] = sum(vertex.source is not None for vertex in vertices) < workers
@@ -80,93 +76,60 @@ class Quick:
         board.number[DEADLINE_NS] = plan.deadline_ns
         board.integers[LEAST] = rule.least_turn
 
-    def exchange(self, vertices: list[Vertex], now_ns: int) -> list[tuple[Vertex, int]] | None:
-        """Gives back one operator or pass that nothing has stopped, except that its first may have left
-        something, and takes the next turns, at the cost of one call; None, and nothing done, if that is not
-        enough."""
-        leader = vertices[0]
-        readers = leader.readers
-        if not self._holds or len(vertices) != self._passes.length(leader) or len(readers) > _FEW:
-            return None
-        self._note_rest(leader)
-        if len(vertices) == 1:
-            for reader in readers:
-                self._pending[reader.index] = reader.waiting()
-        operator = exchange(leader.index, now_ns, *self._both)
-        if operator < 0:
-            return None if operator == ASK else []
-        return self._with_behind(operator, now_ns)
+    def exchange(
+        self, vertices: Sequence[Vertex], stopped: AbstractSet[Vertex], now_ns: int
+    ) -> list[tuple[Vertex, int]] | None:
+        """Gives back what a worker has run and takes the next turns, with one call; None, and nothing done,
+        if that is not enough.
 
-    def give_back(self, vertices: list[Vertex], now_ns: int) -> list[Vertex]:
-        """Gives back operators that nothing has stopped; those for which that takes more than a note on the
-        board are left."""
-        if not self._holds:
-            return vertices
-        rest: list[Vertex] = []
-        place = 0
-        while place < len(vertices):
-            leader = vertices[place]
-            first = leader.index
-            length = self._passes.length(leader)
-            self._note_rest(leader)
-            if length > 1:
-                is_noted = give_back(first, now_ns, *self._arrays)
-            else:
-                is_noted = self._give_one_back(leader, now_ns)
-            if not is_noted:
-                rest += vertices[place : place + length]
-            place += length
-        return rest
-
-    def _note_rest(self, leader: Vertex) -> None:
-        """Writes down what its turn has left."""
-        if leader.source is not None:
-            self._board.number[HAS_MORE] = leader.source.has_more
-        else:
-            self._pending[leader.index] = leader.waiting()
-
-    def _give_one_back(self, vertex: Vertex, now_ns: int) -> bool:
-        readers = vertex.readers
-        if len(readers) > _FEW:
-            return False
-        for reader in readers:
-            self._pending[reader.index] = reader.waiting()
-        if not give_back(vertex.index, now_ns, *self._arrays):
-            return False
-        if readers:
-            let_in(vertex.index, now_ns, *self._reading)
-        return True
-
-    def pick(self, now_ns: int, given_back: list[Vertex]) -> list[tuple[Vertex, int]] | None:
-        """The next turns after these; None if nobody knows how priorities change within the epoch.
-
-        The longer the queue, the more at once, up to a few: the second decision costs a fifth of the first.
+        ``stopped``: those whose turns something ended before they had taken all there was.
         """
         if not self._holds:
             return None
-        wanted = BEST
-        if self._board.number[SOURCES_STAY] and len(given_back) == 1:
-            (last,) = given_back
-            if last.source is not None and self._board.priority[last.index] > 0.0:
-                wanted = last.index
-        operator = pick(now_ns, wanted, *self._arrays)
-        return [] if operator < 0 else self._with_behind(operator, now_ns)
-
-    def _with_behind(self, operator: int, now_ns: int) -> list[tuple[Vertex, int]]:
-        """The turns of this one, of those behind it if it leads, and of more while there is plenty."""
-        number = self._board.number
-        turns = [(self._vertices[operator], number[TURN_LIMIT])]
-        if number[WITH_OTHERS]:
-            turns += self._behind[operator]
-        if number[WAITING] < _PLENTY * (1 + number[OTHER_WORKERS]):
-            return turns
-        for _ in range(_MOST - 1):
-            operator = pick(now_ns, BEST, *self._arrays)
-            if operator < 0:
-                break
-            turns.append((self._vertices[operator], number[TURN_LIMIT]))
-            if number[WITH_OTHERS]:
+        returned = self._note(vertices, stopped) if vertices else 0
+        given = exchange(self._address, returned, MOST_TURNS, now_ns) if returned >= 0 else ASK
+        if given == ASK:
+            return None
+        number, turns = self._number, []
+        for place in range(GIVEN, GIVEN + 3 * given, 3):
+            operator = number[place]
+            turns.append((self._vertices[operator], number[place + 1]))
+            if number[place + 2]:
                 turns += self._behind[operator]
-            if number[WAITING] < _PLENTY * (1 + number[OTHER_WORKERS]):
-                break
         return turns
+
+    def give_back(self, vertices: Sequence[Vertex], stopped: AbstractSet[Vertex], now_ns: int) -> bool:
+        """The first half of it; False, and nothing done, if that is not enough."""
+        returned = self._note(vertices, stopped) if self._holds else -1
+        return returned >= 0 and exchange(self._address, returned, 0, now_ns) != ASK
+
+    def _note(self, vertices: Sequence[Vertex], stopped: AbstractSet[Vertex]) -> int:
+        """Writes down who comes back with what; how many passes they are, −1 if that is not usual."""
+        for vertex in stopped:
+            if vertex.finished:
+                return -1
+        number, pending, lengths = self._number, self._pending, self._passes.lengths
+        returned = place = 0
+        alone = []
+        while place < len(vertices):
+            leader = vertices[place]
+            index, source = leader.index, leader.source
+            if returned == MOST_TURNS:
+                return -1
+            number[RETURNED + 2 * returned] = index
+            left = leader.waiting() if source is None else source.has_more
+            number[RETURNED + 2 * returned + 1] = left
+            returned += 1
+            if self._leading[index]:
+                place += lengths[index]
+                continue
+            place += 1
+            if len(leader.readers) > _FEW:
+                return -1
+            alone.append(leader)
+        for leader in alone:
+            for reader in leader.readers:
+                pending[reader.index] = reader.waiting()
+        for vertex in stopped:
+            pending[vertex.index] = vertex.waiting()
+        return returned

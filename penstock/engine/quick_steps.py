@@ -1,4 +1,4 @@
-"""The compiled steps of an exchange, on the rows of the board.
+"""The compiled steps of an exchange, on the board.
 
 They do to the board what the scheduler does step by step in Python.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+from numba import carray  # type: ignore[attr-defined]
 
 from penstock.engine.board import (
     BLOCKED,
@@ -16,17 +16,23 @@ from penstock.engine.board import (
     DEADLINE_NS,
     DUE_NS,
     EPOCH_NS,
-    HAS_MORE,
+    FLAGS,
+    FLOATS,
+    GIVEN,
+    HEAD,
     HELD,
     IDLE_NS,
+    INTEGERS,
     KNOWN,
     LAST_TURN_NS,
     LEADING,
     LEAST,
     LIMIT,
+    LISTS,
     LOOK_NS,
     NEVER_NS,
     NEXT_LOOK_NS,
+    OPERATORS,
     OTHER_WORKERS,
     PACED,
     PATIENCE_NS,
@@ -34,8 +40,10 @@ from penstock.engine.board import (
     PER_NS,
     POTENTIAL,
     PRIORITY,
+    RETURNED,
     RUNNING,
     SINCE_NS,
+    SLACK_NS,
     SLEEPING,
     SOURCE,
     SOURCES_STAY,
@@ -44,29 +52,37 @@ from penstock.engine.board import (
     TICKET,
     TICKETS,
     TOGETHER,
-    TURN_LIMIT,
     UNWRITTEN,
     WAITING,
-    WITH_OTHERS,
 )
-from penstock.scheduling.policy import Floats, Integers
+from penstock.kernels.pointers import pointer
 from penstock.scheduling.queue import best
 
-#: Somebody has to be asked before an operator is given back.
-ASK = -2
+#: Somebody has to be asked before operators are given back.
+ASK = -1
 #: To pick whoever comes first.
 BEST = -1
-
-#: Of the board: integers, floats, flags, numbers; then two that say who stands behind, or reads from, whom.
-_ARRAYS = "int64[:, ::1], float64[:, ::1], int8[:, ::1], int64[::1], int64[::1], int64[::1]"
+_PLENTY = 2  # so many for every worker must be left if one takes more than one
 
 
 @numba.njit(cache=True)
-def _note(operator, now_ns, integers, flags):  # type: ignore[no-untyped-def]
-    flags[RUNNING, operator] = 0
-    flags[UNWRITTEN, operator] = 1
-    integers[LAST_TURN_NS, operator] = now_ns
-    integers[SINCE_NS, operator] = 0
+def _board(address):  # type: ignore[no-untyped-def]
+    """The rows and lists of the board at this address."""
+    numbers = carray(pointer(address), (HEAD,), np.int64)
+    operators = numbers[OPERATORS]
+    row = 8 * operators
+    integers = carray(pointer(address + 8 * HEAD), (INTEGERS, operators), np.int64)
+    floats = carray(pointer(address + 8 * HEAD + INTEGERS * row), (FLOATS, operators), np.float64)
+    flags = carray(pointer(address + 8 * HEAD + (INTEGERS + FLOATS) * row), (FLAGS, operators), np.int64)
+    begin = numbers[LISTS]
+    starts = carray(pointer(begin), (operators + 1,), np.int64)
+    begin += 8 * (operators + 1)
+    members = carray(pointer(begin), (starts[operators],), np.int64)
+    begin += 8 * starts[operators]
+    reader_starts = carray(pointer(begin), (operators + 1,), np.int64)
+    begin += 8 * (operators + 1)
+    readers = carray(pointer(begin), (reader_starts[operators],), np.int64)
+    return integers, floats, flags, numbers, starts, members, reader_starts, readers
 
 
 @numba.njit(cache=True)
@@ -82,11 +98,54 @@ def _put_if_eligible(operator, pending, now_ns, integers, floats, numbers):  # t
 
 
 @numba.njit(cache=True)
+def _give_back(operator, left, now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
+    """One operator comes back; of a source, ``left`` says whether it was not read empty."""
+    flags[RUNNING, operator] = 0
+    numbers[HELD] -= 1
+    flags[UNWRITTEN, operator] = 1
+    integers[LAST_TURN_NS, operator] = now_ns
+    integers[SINCE_NS, operator] = 0
+    pending = left
+    if flags[SOURCE, operator]:
+        pending = integers[LIMIT, operator] if left else 0
+        if left:
+            integers[DUE_NS, operator] = now_ns
+            integers[KNOWN, operator] = pending
+        elif not flags[BLOCKED, operator]:
+            # It was read empty, and by its rate there is more before its patience ends.
+            integers[DUE_NS, operator] = now_ns
+            integers[KNOWN, operator] = 0
+            integers[LOOK_NS, operator] = now_ns + numbers[PATIENCE_NS]
+            numbers[NEXT_LOOK_NS] = min(numbers[NEXT_LOOK_NS], integers[LOOK_NS, operator])
+    if pending > 0 or flags[BLOCKED, operator]:
+        integers[SINCE_NS, operator] = now_ns
+    if pending > 0 and not flags[BLOCKED, operator]:
+        _put_if_eligible(operator, pending, now_ns, integers, floats, numbers)
+
+
+@numba.njit(cache=True)
+def _let_in(reader, now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
+    """The reader of an operator has got something, or had it already."""
+    pending = integers[PENDING, reader]
+    if pending == 0:
+        return
+    integers[PENDING, reader] = 0
+    if integers[SINCE_NS, reader] == 0:
+        integers[SINCE_NS, reader] = now_ns
+    if not flags[RUNNING, reader] and not flags[BLOCKED, reader] and floats[PRIORITY, reader] <= 0.0:
+        _put_if_eligible(reader, pending, now_ns, integers, floats, numbers)
+
+
+@numba.njit(cache=True)
 def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
-    """Lets sources in whose next event is due by now."""
+    """If the time of a source has come, lets it in, and those whose time is near."""
     least_ns = NEVER_NS
     for source in range(integers.shape[1]):
-        if integers[LOOK_NS, source] <= now_ns:
+        least_ns = min(least_ns, integers[LOOK_NS, source])
+    until_ns = now_ns + numbers[SLACK_NS] if least_ns <= now_ns else now_ns
+    least_ns = NEVER_NS
+    for source in range(integers.shape[1]):
+        if integers[LOOK_NS, source] <= until_ns:
             integers[LOOK_NS, source] = NEVER_NS
             if not flags[RUNNING, source] and not flags[BLOCKED, source] and floats[PRIORITY, source] <= 0.0:
                 since_ns = max(0, now_ns - integers[DUE_NS, source])
@@ -95,6 +154,23 @@ def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no
                     integers[LOOK_NS, source] = now_ns + numbers[EPOCH_NS]  # not worth it yet
         least_ns = min(least_ns, integers[LOOK_NS, source])
     numbers[NEXT_LOOK_NS] = least_ns
+
+
+@numba.njit(cache=True)
+def _pick(operator, place, now_ns, integers, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
+    """Gives an operator out."""
+    floats[TAKEN, operator] = floats[PRIORITY, operator]
+    floats[PRIORITY, operator] = 0.0
+    numbers[WAITING] -= 1
+    flags[RUNNING, operator] = 1
+    numbers[HELD] += 1
+    limit = integers[LIMIT, operator]
+    if floats[COST_NS, operator] > 0.0:
+        left = np.int64((numbers[DEADLINE_NS] - now_ns) / floats[COST_NS, operator])
+        limit = min(limit, max(left, integers[LEAST, operator]))
+    numbers[GIVEN + 3 * place] = operator
+    numbers[GIVEN + 3 * place + 1] = limit
+    numbers[GIVEN + 3 * place + 2] = _hold_behind(operator, floats, flags, numbers, starts, members)
 
 
 @numba.njit(cache=True)
@@ -117,119 +193,66 @@ def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ig
     return 1
 
 
-@numba.njit(f"boolean(int64, int64, {_ARRAYS})", cache=True)
-def give_back(
-    first: int,
-    now_ns: int,
-    integers: Integers,
-    floats: Floats,
-    flags: NDArray[np.int8],
-    numbers: Integers,
-    starts: Integers,
-    members: Integers,
-) -> bool:
-    """False, and nothing done, if the first is a source that has to be asked when it has more."""
-    has_more = flags[SOURCE, first] and numbers[HAS_MORE]
-    if flags[SOURCE, first] and not has_more:
-        if not flags[PACED, first] or floats[PER_NS, first] * numbers[PATIENCE_NS] < 1.0:
-            return False
-        # It was read empty, and by its rate there is more before its patience ends.
-        integers[DUE_NS, first] = now_ns
-        integers[KNOWN, first] = 0
-        integers[LOOK_NS, first] = now_ns + numbers[PATIENCE_NS]
-        numbers[NEXT_LOOK_NS] = min(numbers[NEXT_LOOK_NS], integers[LOOK_NS, first])
-    _note(first, now_ns, integers, flags)
-    numbers[HELD] -= 1
-    if has_more:
-        integers[DUE_NS, first] = integers[SINCE_NS, first] = now_ns
-        integers[KNOWN, first] = integers[LIMIT, first]
-        _put_if_eligible(first, integers[LIMIT, first], now_ns, integers, floats, numbers)
-    elif not flags[SOURCE, first] and integers[PENDING, first] > 0:
-        integers[SINCE_NS, first] = now_ns
-        _put_if_eligible(first, integers[PENDING, first], now_ns, integers, floats, numbers)
-    if flags[LEADING, first]:
-        flags[LEADING, first] = 0
-        for place in range(starts[first], starts[first + 1]):
-            _note(members[place], now_ns, integers, flags)
-        numbers[HELD] -= starts[first + 1] - starts[first]
-    return True
+@numba.njit(cache=True)
+def _forget(returned, integers, flags, numbers, starts, members, reader_starts, readers):  # type: ignore[no-untyped-def]
+    """Nothing comes back, after all."""
+    for place in range(returned):
+        first = numbers[RETURNED + 2 * place]
+        integers[PENDING, first] = 0
+        if flags[LEADING, first]:
+            for behind in range(starts[first], starts[first + 1]):
+                integers[PENDING, members[behind]] = 0
+        else:
+            for reader in range(reader_starts[first], reader_starts[first + 1]):
+                integers[PENDING, readers[reader]] = 0
 
 
-@numba.njit(f"void(int64, int64, {_ARRAYS})", cache=True)
-def let_in(
-    writer: int,
-    now_ns: int,
-    integers: Integers,
-    floats: Floats,
-    flags: NDArray[np.int8],
-    numbers: Integers,
-    reader_starts: Integers,
-    readers: Integers,
-) -> None:
-    """The readers of an operator have got something, or had it already: PENDING says how much."""
-    for place in range(reader_starts[writer], reader_starts[writer + 1]):
-        reader = readers[place]
-        if integers[PENDING, reader] == 0:
-            continue
-        if integers[SINCE_NS, reader] == 0:
-            integers[SINCE_NS, reader] = now_ns
-        if not flags[RUNNING, reader] and not flags[BLOCKED, reader] and floats[PRIORITY, reader] <= 0.0:
-            _put_if_eligible(reader, integers[PENDING, reader], now_ns, integers, floats, numbers)
+@numba.njit("int64(int64, int64, int64, int64)", cache=True)
+def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
+    """Takes back so many operators, each with those behind it if it leads, and gives out the next, at most
+    ``most``; how many.
 
-
-@numba.njit(f"int64(int64, int64, {_ARRAYS})", cache=True)
-def pick(
-    now_ns: int,
-    wanted: int,
-    integers: Integers,
-    floats: Floats,
-    flags: NDArray[np.int8],
-    numbers: Integers,
-    starts: Integers,
-    members: Integers,
-) -> int:
-    """The operator to run next, now held; −1 if there is none. The answers are on the board."""
-    if now_ns >= numbers[NEXT_LOOK_NS]:
-        _admit_sources(now_ns, integers, floats, flags, numbers)
-    operator = best(floats[PRIORITY], integers[TICKET]) if wanted == BEST else wanted
-    if operator < 0:
-        return operator
-    floats[TAKEN, operator] = floats[PRIORITY, operator]
-    floats[PRIORITY, operator] = 0.0
-    numbers[WAITING] -= 1
-    flags[RUNNING, operator] = 1
-    numbers[HELD] += 1
-    limit = integers[LIMIT, operator]
-    if floats[COST_NS, operator] > 0.0:
-        left = np.int64((numbers[DEADLINE_NS] - now_ns) / floats[COST_NS, operator])
-        limit = min(limit, max(left, integers[LEAST, operator]))
-    numbers[TURN_LIMIT] = limit
-    numbers[WITH_OTHERS] = _hold_behind(operator, floats, flags, numbers, starts, members)
-    return operator
-
-
-@numba.njit(f"int64(int64, int64, {_ARRAYS}, int64[::1], int64[::1])", cache=True)
-def exchange(
-    first: int,
-    now_ns: int,
-    integers: Integers,
-    floats: Floats,
-    flags: NDArray[np.int8],
-    numbers: Integers,
-    starts: Integers,
-    members: Integers,
-    reader_starts: Integers,
-    readers: Integers,
-) -> int:
-    """Both in one.
-
-    A source that has more stays with its worker if there are workers enough for the rest. Else a source as
-    dear as all behind it together would wait for workers that then wait for it.
+    ``RETURNED`` has those that lead or come back alone, with what their turns have left. PENDING says what
+    others have left, and what the readers of those that come back alone have got; it is 0 afterwards. ASK,
+    and nothing done, if a source has to be asked when it has more.
     """
-    is_pass = flags[LEADING, first]
-    if not give_back(first, now_ns, integers, floats, flags, numbers, starts, members):
-        return ASK
-    if not is_pass:
-        let_in(first, now_ns, integers, floats, flags, numbers, reader_starts, readers)
-    stays = numbers[SOURCES_STAY] and flags[SOURCE, first] and floats[PRIORITY, first] > 0.0
-    return pick(now_ns, first if stays else BEST, integers, floats, flags, numbers, starts, members)
+    integers, floats, flags, numbers, starts, members, reader_starts, readers = _board(address)
+    for place in range(returned):
+        source, has_more = numbers[RETURNED + 2 * place], numbers[RETURNED + 2 * place + 1]
+        is_empty = flags[SOURCE, source] and not has_more and not flags[BLOCKED, source]
+        tells = flags[PACED, source] and floats[PER_NS, source] * numbers[PATIENCE_NS] >= 1.0
+        if is_empty and not tells:
+            _forget(returned, integers, flags, numbers, starts, members, reader_starts, readers)
+            return ASK
+    stays = BEST
+    for place in range(returned):
+        first, left = numbers[RETURNED + 2 * place], numbers[RETURNED + 2 * place + 1]
+        integers[PENDING, first] = 0
+        _give_back(first, left, now_ns, integers, floats, flags, numbers)
+        if flags[LEADING, first]:
+            flags[LEADING, first] = 0
+            for behind in range(starts[first], starts[first + 1]):
+                left = integers[PENDING, members[behind]]
+                integers[PENDING, members[behind]] = 0
+                _give_back(members[behind], left, now_ns, integers, floats, flags, numbers)
+        else:
+            for reader in range(reader_starts[first], reader_starts[first + 1]):
+                _let_in(readers[reader], now_ns, integers, floats, flags, numbers)
+        # A source that has more stays with its worker if there are workers enough for the rest. Else a source
+        # as dear as all behind it together would wait for workers that then wait for it.
+        if numbers[SOURCES_STAY] and flags[SOURCE, first] and floats[PRIORITY, first] > 0.0:
+            stays = first
+    if most and now_ns >= numbers[NEXT_LOOK_NS]:
+        _admit_sources(now_ns, integers, floats, flags, numbers)
+    given = 0
+    while given < most:
+        operator = stays if given == 0 and stays != BEST else best(floats[PRIORITY], integers[TICKET])
+        if operator < 0:
+            break
+        _pick(operator, given, now_ns, integers, floats, flags, numbers, starts, members)
+        given += 1
+        # What sources have read since they were last looked at is little; other turns may be long.
+        plenty = 1 if flags[SOURCE, operator] else _PLENTY
+        if numbers[WAITING] < plenty * (1 + numbers[OTHER_WORKERS]):
+            break
+    return given

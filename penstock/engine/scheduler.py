@@ -3,7 +3,7 @@
 The loop of enjima's algorithm 2. Once an epoch the policy plans: from a snapshot, priorities for all
 operators. Within the epoch a worker that returns an operator refreshes its priority, and that of those its
 turn has given work or room to. An operator that is not eligible is not in the queue. When the queue is empty,
-workers sleep until the next epoch, or until a turn ends that made someone eligible.
+workers sleep until something is due, or until a turn ends that made someone eligible.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Set as AbstractSet
-from threading import Condition, Event, Lock
+from threading import Event, Lock
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.board import HELD, NEVER_NS, PRIORITY, RUNNING, SLEEPING, TAKEN, TICKET, WAITING, Board
@@ -20,6 +20,7 @@ from penstock.engine.hand_overs import is_better_alone, is_long
 from penstock.engine.passes import Passes
 from penstock.engine.planning import Planning
 from penstock.engine.quick import Quick
+from penstock.engine.sleepers import Seat, Sleepers, wait
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.consumption import All, Consumption
 from penstock.scheduling.policy import Policy
@@ -28,7 +29,8 @@ from penstock.scheduling.queue import SchedulingQueue
 #: More operators than this are planned for together, not refreshed one by one.
 _FEW = 8
 _ROUND = 64  # the most turns that a worker takes at once
-_LONGEST_SLEEP_NS = 50_000_000  # of the scheduler's thread while nothing happens
+_LONGEST_SLEEP_NS = 50_000_000  # while nothing happens
+_POLL_EPOCHS = 4  # how often the scheduler's thread looks while somebody sleeps whom only it can wake
 _TIMED = 8  # every so many-th decision is timed
 _NOBODY: frozenset[Vertex] = frozenset()
 
@@ -69,7 +71,7 @@ class Scheduler:
         self._unblocked: deque[Vertex] = deque()
         self._unfinished = {vertex.index for vertex in vertices if not vertex.finished}
         self._lock = Lock()
-        self._wake = Condition(self._lock)
+        self._sleepers = Sleepers(board)
         self._passes = Passes(vertices, board)
         self._quick = Quick(vertices, board, self._passes, turn_limit, workers, self._epoch_ns)
         self._called: set[Vertex] = set()
@@ -103,15 +105,11 @@ class Scheduler:
     ) -> list[tuple[Vertex, int]]:
         """Gives back operators whose turns have ended and takes the next. ``stopped``: those whose turns
         something ended before they had taken all there was."""
-        with self._wake:
+        with self._lock:
             self._asked += 1
             if self._asked % _TIMED:
                 return self._exchange(vertices, stopped, ended_ns, most)
-            began_ns, planned_ns = time.thread_time_ns(), self.planning_ns
-            turns = self._exchange(vertices, stopped, ended_ns, most)
-            took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
-            self.decision_ns += max(0, took_ns) * _TIMED
-            return turns
+            return self._timed_exchange(vertices, stopped, ended_ns, most)
 
     @property
     def planning_ns(self) -> int:
@@ -137,21 +135,25 @@ class Scheduler:
 
     def finish_turns(self, vertices: list[Vertex], now_ns: int) -> None:
         """Gives operators back and wakes a sleeper if there is work for it."""
-        with self._wake:
+        with self._lock:
             self._take_back(vertices, set(vertices), now_ns)
             if self._sleeping and not self._alone and (self._is_stale or len(self._queue) > 1):
-                self._wake.notify()  # one of those is for the caller
+                self._sleepers.wake()  # one of those is for the caller
 
-    def sleep(self) -> None:
-        """Waits until there is a turn to take or the run is over."""
-        with self._wake:
+    def sleep(self, seat: Seat) -> list[tuple[Vertex, int]]:
+        """Waits until there may be a turn to take or the run is over; the turns, as ``next_turns``."""
+        with self._lock:
             if self._stopped:
-                return
-            if self._next_look_ns > time.perf_counter_ns() + self._epoch_ns:
+                return []
+            now_ns = time.perf_counter_ns()
+            watches = self._sleepers.add(seat)
+            timeout_ns = self._until_due_ns(now_ns) if watches else None
+            if self._sleepers.unwatched and self._next_look_ns > now_ns + _POLL_EPOCHS * self._epoch_ns:
                 self._nudge.set()  # from now on the scheduler's thread has someone to wake
-            self._board.number[SLEEPING] += 1
-            self._wake.wait()
-            self._board.number[SLEEPING] -= 1
+        wait(seat, timeout_ns)
+        with self._lock:
+            self._sleepers.remove(seat)
+        return self.next_turns()
 
     @property
     def stopped(self) -> bool:
@@ -160,16 +162,16 @@ class Scheduler:
 
     def stop(self) -> None:
         """No more turns: everyone wakes up and finds nothing."""
-        with self._wake:
+        with self._lock:
             self._stopped = True
-            self._wake.notify_all()
+            self._sleepers.wake_all()
         self._nudge.set()
 
     # -- for the scheduler's thread --------------------------------------------------------------
 
     def begin_epoch(self) -> None:
         """Begins the epoch that is due, unless a worker has done so, and wakes whoever is needed."""
-        with self._wake:
+        with self._lock:
             if self._stopped:
                 return
             now_ns = time.perf_counter_ns()
@@ -181,23 +183,18 @@ class Scheduler:
                 self._planning.spent_ns += time.thread_time_ns() - began_ns
             needed = min(len(self._queue), 1 if self._alone else self._sleeping)
             if needed and not (self._alone and self._held):
-                self._wake.notify(needed)
+                self._sleepers.wake(needed)
 
     def await_epoch(self) -> None:
-        """Sleeps until the scheduler's thread is needed: an epoch at the least, or it would keep the lock
-        from workers. While workers run, they begin epochs themselves, and there are fewer sleepers to wake.
-        """
+        """Sleeps until the scheduler's thread is needed. While workers run, they begin epochs themselves, and
+        of those that sleep one knows when the next thing is due."""
         with self._lock:
             if self._stopped:
                 return
             now_ns = time.perf_counter_ns()
-            pause_ns = self._epoch_ns
-            if not self._sleeping:
-                pause_ns = _LONGEST_SLEEP_NS
-            elif self._held:
-                pause_ns = self._epoch_ns * 2
-            elif self._is_quiet and not self._arrivals.polls and not len(self._queue):
-                pause_ns = max(pause_ns, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
+            pause_ns = _LONGEST_SLEEP_NS
+            if self._sleepers.unwatched:
+                pause_ns = max(_POLL_EPOCHS * self._epoch_ns, self._until_due_ns(now_ns))
             self._next_look_ns = now_ns + pause_ns
         if self._nudge.wait(pause_ns / 1e9):
             self._nudge.clear()
@@ -218,55 +215,59 @@ class Scheduler:
         """Memory was freed for an operator, in the middle of another's turn or by the allocator."""
         self._unblocked.append(vertex)
         if self._sleeping and not self._alone:
-            with self._wake:
-                self._wake.notify()
+            with self._lock:
+                self._sleepers.wake()
 
     def _note_called(self, vertex: Vertex) -> None:
         """Something has come for an operator on none of its edges, in the middle of another's turn."""
-        with self._wake:
+        with self._lock:
             self._called.add(vertex)
-            self._wake.notify()
+            self._sleepers.wake()
         self._nudge.set()
 
     # -- within the lock -------------------------------------------------------------------------
+
+    def _until_due_ns(self, now_ns: int) -> int:
+        """How long nothing has to be done unless someone says so."""
+        if self._is_quiet and not self._arrivals.polls and not len(self._queue):
+            return max(0, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
+        return self._epoch_ns
+
+    def _timed_exchange(
+        self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
+    ) -> list[tuple[Vertex, int]]:
+        began_ns, planned_ns = time.thread_time_ns(), self.planning_ns
+        turns = self._exchange(vertices, stopped, ended_ns, most)
+        took_ns = time.thread_time_ns() - began_ns - self._clock_ns - (self.planning_ns - planned_ns)
+        self.decision_ns += max(0, took_ns) * _TIMED
+        return turns
 
     def _exchange(
         self, vertices: list[Vertex], stopped: AbstractSet[Vertex], ended_ns: int, most: int
     ) -> list[tuple[Vertex, int]]:
         now_ns = ended_ns or time.perf_counter_ns()
-        given_back = vertices
-        if vertices:
-            if (not stopped or _has_left(vertices[0], stopped)) and self._is_usual(now_ns):
-                turns = self._quick.exchange(vertices, now_ns)
-                if turns is not None:
-                    if self._sleeping and len(self._queue):
-                        self._wake.notify()
-                    return turns
-            if not stopped and not self._is_stale:
-                vertices = self._quick.give_back(vertices, now_ns)
-            self._take_back(vertices, stopped, now_ns)
-        if self._stopped or (self._alone and self._held):
-            return []
-        self._catch_up(now_ns)
-        if most == _ROUND and not self._alone and self._consumption is None:
-            turns = self._quick.pick(now_ns, given_back)
-            if turns is not None:
-                if self._sleeping and len(self._queue):
-                    self._wake.notify()
-                return turns
-        return self._pick(most, now_ns)
+        turns = None
+        if most == _ROUND and not self._is_unusual and now_ns < self._planning.due_ns:
+            turns = self._quick.exchange(vertices, stopped, now_ns)
+        if turns is None:
+            if vertices and (self._alone or not self._quick.give_back(vertices, stopped, now_ns)):
+                self._take_back(vertices, stopped, now_ns)
+            if self._stopped or (self._alone and self._held):
+                return []
+            self._catch_up(now_ns)
+            if most == _ROUND and not self._alone:
+                turns = self._quick.exchange([], _NOBODY, now_ns)
+        if turns is None:
+            return self._pick(most, now_ns)
+        number = self._board.number
+        if number[SLEEPING] and number[WAITING]:
+            self._sleepers.wake()
+        return turns
 
-    def _is_usual(self, now_ns: int) -> bool:
-        """Whether there is nothing to do but to give operators back and to pick the next."""
-        return not (
-            self._is_stale
-            or self._alone
-            or self._stopped
-            or self._unblocked
-            or self._called
-            or self._consumption is not None
-            or now_ns >= self._planning.due_ns
-        )
+    @property
+    def _is_unusual(self) -> bool:
+        """Whether there is more to do than to give operators back and to pick the next."""
+        return bool(self._is_stale or self._unblocked or self._called or self._alone or self._stopped)
 
     @property
     def _sleeping(self) -> int:
@@ -311,7 +312,7 @@ class Scheduler:
             elif vertex.source is not None and not vertex.blocked:
                 self._arrivals.note(vertex, now_ns, 0)
         if self._sleeping and not self._alone and len(queue):
-            self._wake.notify()
+            self._sleepers.wake()
         return turns
 
     def _let_called_in(self, now_ns: int) -> None:
@@ -392,7 +393,7 @@ class Scheduler:
         self._unfinished.discard(vertex.index)
         if not self._unfinished:
             self._stopped = True
-            self._wake.notify_all()
+            self._sleepers.wake_all()
 
     def _let_readers_in(self, vertex: Vertex, now_ns: int) -> None:
         self.figures.readers_wait_from(vertex, now_ns)
@@ -449,15 +450,9 @@ class Scheduler:
             self._queue.put(index, 0.0)
             pending[index] = 0
         self._passes.plan(plan.potential)
-        self._quick.plan(plan, self._planning.rule)
+        self._quick.plan(plan, self._planning.rule if self._consumption is None else None)
         self._alone = is_better_alone(plan, pending, figures.least_cost_ns)
         self._planning.spent_ns = made_ns + time.thread_time_ns() - began_ns
-
-
-def _has_left(first: Vertex, stopped: AbstractSet[Vertex]) -> bool:
-    """Whether nothing has stopped but this one, and only because a turn takes no more."""
-    is_alone = len(stopped) == 1 and first in stopped
-    return is_alone and first.source is None and not first.blocked and not first.finished
 
 
 def _cost_of_clock_ns() -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
+from penstock.engine.sleepers import Seat
 from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
 from penstock.scheduling.catalogue import policy_named
@@ -70,23 +71,26 @@ class WorkerPool:
     def _work(self) -> None:
         scheduler, clock = self._scheduler, time.perf_counter_ns
         try:
+            seat = Seat()
             turns = scheduler.next_turns()
             while not scheduler.stopped:
                 if not turns:
-                    scheduler.sleep()
-                    turns = scheduler.next_turns()
+                    turns = scheduler.sleep(seat)
                     continue
                 ended_ns = clock()
-                stopped = set()
+                stopped: set[Vertex] = set()
                 for vertex, limit in turns:
-                    if vertex.source is None and not vertex.waiting():
+                    source = vertex.source
+                    if source is None and not vertex.waiting():
                         continue  # held for what the one before would send, which was nothing
                     since_ns, began_ns = scheduler.ready_since_ns(vertex), ended_ns
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                    if vertex.source is not None:
-                        vertex.source.has_more = taken >= limit
+                    if source is not None:
+                        # A full outlet says nothing of what there is: by the time it is given back there may
+                        # be room again.
+                        source.has_more = taken >= limit or source.is_full
                         if not taken or vertex.blocked or vertex.finished or vertex.outbox:
                             stopped.add(vertex)
                     elif vertex.blocked or vertex.finished or vertex.waiting():

@@ -98,7 +98,10 @@ class StateBased:
     def _idle_ns(self, topology: Topology, thresholds: Thresholds, utilisation: float) -> Floats:
         is_source = np.array([kind == "source" for kind in topology.kinds])
         idle_ns = thresholds.idle_ns
-        return np.where(is_source, self.adaptation.source_idle_ns(idle_ns, utilisation), idle_ns)
+        source_ns = self.adaptation.source_idle_ns(idle_ns, utilisation) * (
+            1.0 - self.adaptation.source_slack
+        )
+        return np.where(is_source, source_ns, idle_ns)
 
     def _computed(self, snapshot: Snapshot, state: State) -> State:
         cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity

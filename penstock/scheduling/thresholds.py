@@ -26,6 +26,7 @@ class Range:
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
 _SOURCE_IDLE = 8.0
+_SOURCE_SLACK = 0.25
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
 
@@ -50,6 +51,9 @@ class Adaptation:
     #: in one turn: every turn costs some ten microseconds, however few its events. So long if workers have no
     #: time left; the more they have, the shorter.
     source_idle: float = 1.0
+    #: The share of that by which a source may come too early, if another one is due: read together, they need
+    #: one decision.
+    source_slack: float = 0.0
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
@@ -68,10 +72,10 @@ class Adaptation:
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
-        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _OVERDUE_NS, _REST_NS)
+        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _SOURCE_SLACK, _OVERDUE_NS, _REST_NS)
 
     def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
-        """The idle threshold of a source, where that of others is ``idle_ns``."""
+        """How long a source waits, where the idle threshold of others is ``idle_ns``."""
         return idle_ns * max(1.0, self.source_idle * utilisation)
 
     def initial(self) -> Thresholds:

@@ -16,6 +16,7 @@ from penstock.engine.figures import Figures
 from penstock.engine.observation import topology_of
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
+from penstock.engine.sleepers import Seat
 from penstock.engine.source import SourceOperator
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -212,7 +213,7 @@ def test_after_a_stop_there_are_no_turns() -> None:
     scheduler.stop()
     assert scheduler.next_turn() is None
     assert scheduler.stopped
-    scheduler.sleep()  # returns at once
+    assert scheduler.sleep(Seat()) == []  # returns at once
 
 
 @pytest.mark.parametrize("readers", [1, 3, 20])  # few are refreshed one by one, many planned for together
@@ -305,7 +306,7 @@ def test_a_sleeping_worker_is_woken_by_an_epoch_that_has_work_for_it() -> None:
     woken = threading.Event()
 
     def sleep() -> None:
-        scheduler.sleep()
+        scheduler.sleep(Seat())
         woken.set()
 
     thread = threading.Thread(target=sleep)
