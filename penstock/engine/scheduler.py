@@ -14,7 +14,18 @@ from collections.abc import Set as AbstractSet
 from threading import Event, Lock
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.board import HELD, NEVER_NS, PRIORITY, RUNNING, SLEEPING, TAKEN, TICKET, WAITING, Board
+from penstock.engine.board import (
+    HELD,
+    NEVER_NS,
+    PRIORITY,
+    RUNNING,
+    SLEEPING,
+    SOURCES_STAY,
+    TAKEN,
+    TICKET,
+    WAITING,
+    Board,
+)
 from penstock.engine.figures import Figures
 from penstock.engine.hand_overs import is_better_alone, is_long
 from penstock.engine.passes import Passes
@@ -110,6 +121,14 @@ class Scheduler:
             if self._asked % _TIMED:
                 return self._exchange(vertices, stopped, ended_ns, most)
             return self._timed_exchange(vertices, stopped, ended_ns, most)
+
+    def stays(self, source: Vertex) -> bool:
+        """Whether a source that has more can go on without a decision: nobody else would be given to its
+        worker, and those who read from it are at work and will see what has come."""
+        if not self._board.number[SOURCES_STAY] or source.blocked or source.finished or self._stopped:
+            return False
+        running = self._is_running
+        return all(running[reader.index] for reader in source.readers)
 
     @property
     def planning_ns(self) -> int:

@@ -87,6 +87,11 @@ class WorkerPool:
                     taken = guarded_turn(vertex, limit)
                     ended_ns = clock()
                     vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
+                    while source is not None and taken >= limit and scheduler.stays(vertex):
+                        began_ns = ended_ns
+                        taken = guarded_turn(vertex, limit)
+                        ended_ns = clock()
+                        vertex.counters.record_turn(began_ns, ended_ns, taken, 0)
                     if source is not None:
                         # A full outlet says nothing of what there is: by the time it is given back there may
                         # be room again.

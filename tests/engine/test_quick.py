@@ -197,3 +197,28 @@ def test_what_is_not_usual_is_left_to_the_scheduler() -> None:
     )  # it may be long until the next event: the source has to be asked
     assert scheduler._quick.exchange([source], set(), LATER) is None
     assert scheduler.is_held(source)
+
+
+def test_a_source_goes_on_without_a_decision_while_its_readers_are_at_work() -> None:
+    scheduler = steady(1, workers=2)
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    assert not scheduler.stays(source)  # its reader has to be let in
+    take_turn(source, 100)
+    assert source.source is not None
+    source.source.has_more = True
+    scheduler.exchange([source], set(), LATER)
+    assert kinds(scheduler.exchange([], set(), LATER)) == ["filter", "sink"]
+    assert scheduler.stays(source)
+    source.blocked = True
+    assert not scheduler.stays(source)
+    source.blocked = False
+    scheduler.stop()
+    assert not scheduler.stays(source)
+
+
+def test_where_there_are_as_many_sources_as_workers_every_turn_of_one_is_decided() -> None:
+    scheduler = steady(2, workers=2)
+    source = scheduler.exchange([], set(), LATER)[0][0]
+    for reader in source.readers:
+        scheduler.figures.board.running[reader.index] = 1
+    assert not scheduler.stays(source)
