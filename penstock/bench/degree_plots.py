@@ -10,10 +10,10 @@ import numpy as np
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from penstock.bench.degree_bounds import Bounded
 from penstock.bench.degree_runs import REQUIREMENT, DegreeRun
+from penstock.bench.plots import saved
 from penstock.scaling.profiles import OperatorProfile
 
 _NAMES = {
@@ -46,7 +46,7 @@ def draw_queues(runs: Mapping[str, DegreeRun], path: Path, which: str) -> str:
     panel.set_xlabel("events in the splitter's queue + 1")
     panel.set_ylabel("share of samples")
     panel.legend(fontsize="small", loc="lower right")
-    return _saved(figure, f"Queue lengths (figure {which})", path)
+    return saved(figure, f"Queue lengths (figure {which})", path)
 
 
 def draw_degrees(runs: Mapping[str, DegreeRun], path: Path, which: str) -> str:
@@ -60,7 +60,7 @@ def draw_degrees(runs: Mapping[str, DegreeRun], path: Path, which: str) -> str:
     panel.set_ylabel("registered instances")
     panel.set_ylim(bottom=0)
     panel.legend(fontsize="small")
-    return _saved(figure, f"Degree (figure {which})", path)
+    return saved(figure, f"Degree (figure {which})", path)
 
 
 def draw_bounds(found: Mapping[str, Bounded], path: Path) -> str:
@@ -75,7 +75,7 @@ def draw_bounds(found: Mapping[str, Bounded], path: Path) -> str:
     panel.set_xlabel("events in the queue")
     panel.set_ylabel("share of samples")
     panel.legend(fontsize="small")
-    return _saved(figure, "Approximated distributions (figure 8(e))", path)
+    return saved(figure, "Approximated distributions (figure 8(e))", path)
 
 
 def draw_profile(profile: OperatorProfile, path: Path) -> str:
@@ -88,13 +88,4 @@ def draw_profile(profile: OperatorProfile, path: Path) -> str:
     panel.set_xlabel("cars a second")
     panel.set_ylabel("service time of an exit (s)")
     panel.legend()
-    return _saved(figure, "Operator profile (figure 7)", path)
-
-
-def _saved(figure: Figure, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)
+    return saved(figure, "Operator profile (figure 7)", path)

@@ -8,7 +8,6 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from penstock.bench.patterns_by_start import TASKS, WITHIN, measure_by_start
 from penstock.bench.patterns_detection import (
@@ -29,6 +28,7 @@ from penstock.bench.patterns_splitter import (
     measure_literally,
     measure_windows,
 )
+from penstock.bench.plots import saved
 from penstock.bench.report import Options, Report, median, progress
 
 _LITERAL = (1, 10, 100)
@@ -106,7 +106,7 @@ def _draw_splitter(windows: dict[int, float], literally: dict[int, float], path:
     panel.set_xlabel("overlapping windows of 10,000 events")
     panel.set_ylabel("events a second")
     panel.legend()
-    return _saved(figure, "Throughput of the splitter (figure 8(f))", path)
+    return saved(figure, "Throughput of the splitter (figure 8(f))", path)
 
 
 def _draw_detection(measured: dict[int, list[float]], simulated: dict[int, float], path: Path) -> str:
@@ -116,13 +116,4 @@ def _draw_detection(measured: dict[int, list[float]], simulated: dict[int, float
     panel.set_xlabel("degree")
     panel.set_ylabel("events a second")
     panel.legend()
-    return _saved(figure, "Detection over the degree", path)
-
-
-def _saved(figure: Figure, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)
+    return saved(figure, "Detection over the degree", path)

@@ -12,10 +12,10 @@ import matplotlib as mpl
 mpl.use("Agg")
 import numpy as np
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from penstock.bench.placement_partitions import Partitioned
 from penstock.bench.placement_simulated import SEVERAL, ZIPF
+from penstock.bench.plots import saved
 from penstock.sim.cluster import SYSTEMS
 from penstock.sim.cluster_apps import APPLICATIONS
 
@@ -70,7 +70,7 @@ def draw_partitions(found: Sequence[Partitioned], path: Path) -> str:
     axes.set_ylabel("load of the heaviest group over the mean")
     axes.set_yscale("log")
     axes.legend()
-    return _saved(figure, path)
+    return saved(figure, None, path)
 
 
 def draw_spark(latencies_ms: Mapping[str, Sequence[float]], path: Path) -> str:
@@ -83,7 +83,7 @@ def draw_spark(latencies_ms: Mapping[str, Sequence[float]], path: Path) -> str:
     axes.set_xlabel("result latency of the light queries (ms)")
     axes.set_ylabel("share of windows")
     axes.legend()
-    return _saved(figure, path)
+    return saved(figure, None, path)
 
 
 def _curves(
@@ -105,7 +105,7 @@ def _curves(
     axes.set_ylim(bottom=0)
     axes.set_title(title)
     axes.legend()
-    return _saved(figure, folder / f"placement-figure-{number}.png")
+    return saved(figure, None, folder / f"placement-figure-{number}.png")
 
 
 def _bars(
@@ -122,12 +122,4 @@ def _bars(
     axes.set_ylabel(up)
     axes.set_title(f"Figure {number}")
     axes.legend()
-    return _saved(figure, folder / f"placement-figure-{number}.png")
-
-
-def _saved(figure: Figure, path: Path) -> str:
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)
+    return saved(figure, None, folder / f"placement-figure-{number}.png")

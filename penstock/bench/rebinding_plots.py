@@ -10,8 +10,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from penstock.bench.plots import saved
 from penstock.bench.rebinding_simulated import Outcome, mean_distribution, mean_over_seeds
 from penstock.sim.rebinding import DEADLINE_MS
 
@@ -60,7 +60,7 @@ def draw_blocking(outcomes: Outcomes, agents: int, path: Path) -> str:
     quantiles.set_ylabel("query latency of each seed (ms)")
     quantiles.set_ylim(bottom=0)
     quantiles.legend(fontsize="small")
-    return _saved(figure, f"Blocking and non-blocking rebinding, {agents:,} agents (figure 2)", path)
+    return saved(figure, f"Blocking and non-blocking rebinding, {agents:,} agents (figure 2)", path)
 
 
 def draw_constant(outcomes: Outcomes, agents: int, path: Path, which: str = "figure 3") -> str:
@@ -72,7 +72,7 @@ def draw_constant(outcomes: Outcomes, agents: int, path: Path, which: str = "fig
         shares,
         {variant: mean_distribution([r.distribution for r in runs]) for variant, runs in outcomes.items()},
     )
-    return _saved(figure, f"Ways of binding, {agents:,} agents ({which})", path)
+    return saved(figure, f"Ways of binding, {agents:,} agents ({which})", path)
 
 
 def draw_varying(outcomes: Outcomes, agents: Sequence[int], seconds: float, path: Path) -> str:
@@ -89,14 +89,14 @@ def draw_varying(outcomes: Outcomes, agents: Sequence[int], seconds: float, path
         shares,
         {variant: mean_distribution([r.distribution for r in runs]) for variant, runs in outcomes.items()},
     )
-    return _saved(figure, f"Ways of binding, up to {max(agents):,} agents (figure 4)", path)
+    return saved(figure, f"Ways of binding, up to {max(agents):,} agents (figure 4)", path)
 
 
 def draw_measured(distributions: Mapping[str, Mapping[str, float]], agents: int, path: Path) -> str:
     """The distribution of latency on this machine's two threads."""
     figure, shares = plt.subplots(figsize=(10, 5))
     _bars(shares, distributions)
-    return _saved(figure, f"150 queries on two threads, measured, {agents:,} agents", path)
+    return saved(figure, f"150 queries on two threads, measured, {agents:,} agents", path)
 
 
 def _lines(panel: Axes, outcomes: Outcomes) -> None:
@@ -120,12 +120,3 @@ def _bars(panel: Axes, distributions: Mapping[str, Mapping[str, float]]) -> None
     panel.set_xlabel("query latency (ms)")
     panel.set_ylabel("share of results")
     panel.legend(fontsize="small")
-
-
-def _saved(figure: Figure, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)

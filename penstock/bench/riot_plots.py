@@ -11,8 +11,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from penstock.bench.plots import saved
 from penstock.bench.riot_operators import OperatorFigures
 from penstock.bench.riot_runs import Point
 
@@ -34,7 +34,7 @@ def draw_curves(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path)
         _latency_axes(panel, "throughput (rows published per second)")
         panel.set_title(topology.upper())
     axes.flat[0].legend(fontsize="small")
-    return _saved(figure, "Throughput and latency (EdgeWise figure 7)", path)
+    return saved(figure, "Throughput and latency (EdgeWise figure 7)", path)
 
 
 def draw_consumption(rules: Mapping[str, Sequence[Point]], path: Path) -> str:
@@ -47,7 +47,7 @@ def draw_consumption(rules: Mapping[str, Sequence[Point]], path: Path) -> str:
     _latency_axes(panel, "throughput (rows published per second)")
     panel.set_ylabel("latency p99 (ms)")
     panel.legend(title="a turn takes")
-    return _saved(figure, "Consumption rules on STATS (EdgeWise figure 11)", path)
+    return saved(figure, "Consumption rules on STATS (EdgeWise figure 11)", path)
 
 
 def draw_variation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> str:
@@ -63,7 +63,7 @@ def draw_variation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Pa
         panel.set_ylim(bottom=0)
         panel.set_title(topology.upper())
     axes.flat[0].legend(fontsize="small")
-    return _saved(figure, "How unevenly operators are used (EdgeWise figure 8)", path)
+    return saved(figure, "How unevenly operators are used (EdgeWise figure 8)", path)
 
 
 def draw_queues(queues: Mapping[str, Mapping[str, Mapping[str, OperatorFigures]]], path: Path) -> str:
@@ -80,7 +80,7 @@ def draw_queues(queues: Mapping[str, Mapping[str, Mapping[str, OperatorFigures]]
         panel.set_ylabel("mean time in its queue, T_Q (ms)")
         panel.set_title(_NAMES[system])
         panel.legend(title="input rate")
-    return _saved(figure, "Queueing in PRED (EdgeWise figures 9 and 10)", path)
+    return saved(figure, "Queueing in PRED (EdgeWise figures 9 and 10)", path)
 
 
 def _latency_axes(panel: Axes, x: str) -> None:
@@ -88,12 +88,3 @@ def _latency_axes(panel: Axes, x: str) -> None:
     panel.set_xlabel(x)
     panel.set_ylabel("latency (ms)")
     panel.set_yscale("log")
-
-
-def _saved(figure: Figure, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)

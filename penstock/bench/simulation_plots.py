@@ -11,6 +11,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
+from penstock.bench.plots import saved
 from penstock.bench.scheduling_systems import LIMIT_MS, THREADS
 from penstock.bench.simulation_policies import Predicted, highest_rates
 from penstock.sim.query_scaling import Point
@@ -59,7 +60,7 @@ def draw_predictions(predicted: Predicted, measured: Predicted, path: Path) -> s
     rate.set_ylabel("predicted highest rate (M events/s)")
     rate.set_title("by interpolation between the rates")
     latency.legend(fontsize=8)
-    return _saved(figure, "Policies on 2 threads, simulated and run: the mix of ten queries", path)
+    return saved(figure, "Policies on 2 threads, simulated and run: the mix of ten queries", path)
 
 
 def draw_scaling(points: Sequence[Point], path: Path) -> str:
@@ -76,7 +77,7 @@ def draw_scaling(points: Sequence[Point], path: Path) -> str:
         _column(axes[:, column], by_policy)
         axes[0, column].set_title(workload)
     axes[0, 0].legend(fontsize=8)
-    return _saved(figure, "Queries on 24 cores, simulated with chosen costs", path)
+    return saved(figure, "Queries on 24 cores, simulated with chosen costs", path)
 
 
 def _column(axes: Any, by_policy: Mapping[str, Sequence[Point]]) -> None:
@@ -107,12 +108,3 @@ def _style(policy: str) -> dict[str, Any]:
     if policy == THREADS:
         return {"color": "black", "linewidth": 2.2}
     return {"color": _COLOURS[policy], "linewidth": 1.0, "alpha": 0.8} if policy in _COLOURS else {}
-
-
-def _saved(figure: Any, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)

@@ -14,6 +14,8 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from penstock.bench.plots import saved
+
 _NAMES = {
     "hash": "hash",
     "shuffle": "shuffle and merge",
@@ -67,7 +69,7 @@ def draw_bottleneck(by_zipf: ByZipf, application: str, number: int, path: Path) 
         panel.set_ylabel("most events per second (millions)")
         panel.set_ylim(bottom=0)
         panel.legend(fontsize="small")
-    return _finished(figure, f"System bottleneck of {application} (figure {number})", path)
+    return saved(figure, f"System bottleneck of {application} (figure {number})", path)
 
 
 def draw_latency(by_zipf: ByZipf, application: str, number: int, path: Path) -> str:
@@ -96,7 +98,7 @@ def draw_chi(by_chi: Mapping[str, ByZipf], path: Path) -> str:
         panel.set_ylabel(label)
         panel.set_ylim(bottom=0)
         panel.legend(fontsize="small")
-    return _finished(figure, "The threshold of the rebalancer, 16 tasks", path)
+    return saved(figure, "The threshold of the rebalancer, 16 tasks", path)
 
 
 def draw_changing(told: Mapping[str, Sequence[float]], path: Path) -> str:
@@ -113,7 +115,7 @@ def draw_changing(told: Mapping[str, Sequence[float]], path: Path) -> str:
         panel.set_ylabel(label)
         panel.set_ylim(bottom=0)
         panel.legend(fontsize="small")
-    return _finished(figure, "Skew from 0.2 to 1.0 after a third, other hot items after two thirds", path)
+    return saved(figure, "Skew from 0.2 to 1.0 after a third, other hot items after two thirds", path)
 
 
 def draw_measured(measured: Mapping[str, ByZipf], path: Path) -> str:
@@ -127,7 +129,7 @@ def draw_measured(measured: Mapping[str, ByZipf], path: Path) -> str:
         panel.set_ylabel("events per second")
         panel.set_ylim(bottom=0)
         panel.legend(fontsize="small")
-    return _finished(figure, "A heavy function per key on two workers, measured", path)
+    return saved(figure, "A heavy function per key on two workers, measured", path)
 
 
 def _places(results: Mapping[str, Any]) -> list[float]:
@@ -142,13 +144,4 @@ def _saved(figure: Figure, panel: Axes, x: str, y: str, title: str, path: Path) 
     panel.set_xlabel(x)
     panel.set_ylabel(y)
     panel.legend(fontsize="small")
-    return _finished(figure, title, path)
-
-
-def _finished(figure: Figure, title: str, path: Path) -> str:
-    figure.suptitle(title)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    return str(path)
+    return saved(figure, title, path)

@@ -20,14 +20,13 @@ from penstock.memory.layout import LATE, ORDER, TIME, Columns
 from penstock.query.graph import Input, Port, SourceSpec
 from penstock.spark import task_state
 from penstock.spark.job import ShippedJob
-from penstock.spark.map_task import WholeTask, batch_id, controls
-from penstock.spark.messages import SPARK_SCHEMA, Message, json_bytes, to_batch
+from penstock.spark.map_task import WholeTask, batch_id, sent
+from penstock.spark.messages import SPARK_SCHEMA
 from penstock.spark.partial import left_out, state_table
 from penstock.spark.positions import PartitionProgress, Partitions, Progress
 from penstock.spark.prefix import REASON, RECORD
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stage_task import TaskClock
-from penstock.spark.stages import Kind
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
@@ -87,12 +86,7 @@ class FrameTask:
             raise
         clock.lap("read")
         report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
-        if progress.tasks > 1:
-            report |= engine.routed()
-        messages += controls(engine, moves, progress.tasks, seq)
-        channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
-        messages.append(Message(home, channel, seq, json_bytes(report)))
-        return to_batch(messages)
+        return sent(messages, engine, moves, report, progress.tasks, home, seq)
 
 
 @dataclass(frozen=True)

@@ -73,12 +73,7 @@ class MapTask:
             raise
         clock.lap("read")
         report = counts | {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
-        if progress.tasks > 1:
-            report |= engine.routed()
-        messages += controls(engine, moves, progress.tasks, seq)
-        channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
-        messages.append(Message(home, channel, seq, json_bytes(report)))
-        return to_batch(messages)
+        return sent(messages, engine, moves, report, progress.tasks, home, seq)
 
 
 @dataclass(frozen=True)
@@ -135,9 +130,7 @@ class WholeTask:
         clock.lap("state_write")
         report |= {"late": engine.late(), "warm": base is not None, "ms": clock.ms}
         report |= local.measured(engine)
-        made += controls(engine, moves, 1, 0)
-        made.append(Message(0, stages.channel(Kind.REPORT, stages.driver), 0, json_bytes(report)))
-        return to_batch(made)
+        return sent(made, engine, moves, report, tasks=1, home=0, seq=0)
 
 
 def _nothing(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
@@ -188,7 +181,24 @@ def _read(
     return {source_id: moved}, {"events": events, "bad": operator.bad_records - bad_before}
 
 
-def controls(engine: StageEngine, moves: Partitions, tasks: int, seq: int) -> Iterable[Message]:
+def sent(
+    messages: list[Message],
+    engine: StageEngine,
+    moves: Partitions,
+    report: dict[str, Any],
+    tasks: int,
+    home: int,
+    seq: int,
+) -> pa.RecordBatch:
+    """What a task of stage 0 gives out: its messages, how far the sources have come, and its report."""
+    if tasks > 1:
+        report = report | engine.routed()
+    channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
+    said = Message(home, channel, seq, json_bytes(report))
+    return to_batch([*messages, *_controls(engine, moves, tasks, seq), said])
+
+
+def _controls(engine: StageEngine, moves: Partitions, tasks: int, seq: int) -> Iterable[Message]:
     """Tells every task of the next stage, or else the driver, how far the sources have come."""
     payload = json_bytes(moves_to_json(moves))
     channel = engine.stages.channel(Kind.CONTROL, engine.stage + 1)

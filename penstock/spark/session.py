@@ -25,6 +25,9 @@ _ANSWER_S = 5
 _EXECUTOR_S = 120  # on a busy machine a JVM takes long to start
 _POLL_S = 0.05
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_LOCAL_PYTHON = Path(__file__).with_name("python_process.sh")
+_PYSPARK_PYTHON = "PYSPARK_PYTHON"
+_INTERPRETER = "PENSTOCK_PYTHON"  # which one python_process.sh runs
 _STACK = "-Xss4m"  # foreachBatch overflows the default stack: regular expressions in the stream thread
 
 
@@ -56,7 +59,9 @@ def spark_session(
         )
     builder = SparkSession.builder.master(retrying(master)).appName(app_name)
     chosen = session_settings(master, settings)
-    os.environ.setdefault("PYSPARK_PYTHON", chosen["spark.pyspark.python"])  # PySpark itself reads only this
+    os.environ[_INTERPRETER] = sys.executable
+    if _chosen_python() is None:
+        os.environ[_PYSPARK_PYTHON] = chosen["spark.pyspark.python"]  # PySpark itself reads only this
     for name, value in chosen.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -74,9 +79,11 @@ def _stop(session: SparkSession) -> None:
 
 def session_settings(master: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:
     """All settings of a session on ``master``. Java options given are added to ours."""
+    cores = local_cores(master)
     chosen = {
         # otherwise workers take another python3 and miss our packages
-        "spark.pyspark.python": os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "spark.pyspark.python": _chosen_python() or _our_python(is_local=cores is not None),
+        f"spark.executorEnv.{_INTERPRETER}": sys.executable,
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.buffer.size": str(1 << 20),  # bytes: Spark takes no unit here
         "spark.driver.extraJavaOptions": f'{_STACK} "-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"',
@@ -100,7 +107,6 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
         "spark.sql.shuffle.orderIndependentChecksum.enableQueryLevelRollbackOnMismatch": "false",
     }
-    cores = local_cores(master)
     if cores is not None:
         chosen |= {
             "spark.driver.bindAddress": "127.0.0.1",
@@ -116,6 +122,17 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
     for name, value in (settings or {}).items():
         chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
     return chosen
+
+
+def _chosen_python() -> str | None:
+    """The Python that the user told Spark to start."""
+    chosen = os.environ.get(_PYSPARK_PYTHON)
+    return None if chosen == str(_LOCAL_PYTHON) else chosen
+
+
+def _our_python(*, is_local: bool) -> str:
+    """This interpreter; where its workers write to the user's terminal, by what keeps them quiet."""
+    return str(_LOCAL_PYTHON) if is_local and os.access(_LOCAL_PYTHON, os.X_OK) else sys.executable
 
 
 def retrying(master: str) -> str:

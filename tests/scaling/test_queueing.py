@@ -70,6 +70,13 @@ def test_mmc_has_the_waiting_numbers_that_others_publish(
     assert found / rate + service == pytest.approx(response, abs=1e-3)
 
 
+# An Erlang C table for trunked radio ("Table C", Scribd document 831962299): the load at which 5 % of calls
+# are delayed by 8 channels, and 1 % by 10, to two digits.
+@pytest.mark.parametrize(("instances", "offered", "waits"), [(8, 3.87, 0.05), (10, 4.08, 0.01)])
+def test_erlang_c_has_the_loads_of_a_printed_table(instances: int, offered: float, waits: float) -> None:
+    assert waits_mmc(offered - 0.01, instances) < waits < waits_mmc(offered + 0.01, instances)
+
+
 # The wait of every c-th event is a walk with a wall, W' = max(W + 1 − Γ(c) / a, 0). Spitzer's identity says:
 # P(W = 0) = exp(− Σ P(S_l > 0) / l) and E W = Σ E(S_l)⁺ / l, sums over walks of l services that know
 # neither roots nor transforms. P(W = 0) is what Janssen and van Leeuwaarden call the Erlang D formula
@@ -85,6 +92,33 @@ def test_mdc_is_the_sum_over_walks_of_spitzer(instances: int, load: float) -> No
     assert within_limit_mdc(offered, instances, instances - 1) == pytest.approx(nobody_waits, rel=1e-9)
     waits = np.sum(behind - instances / offered * special.gammainc(events + 1, walks * offered))
     assert mean_waiting(offered, instances) == pytest.approx(offered * waits, rel=1e-8, abs=1e-14)
+
+
+# M/D/2 and M/D/3 at λ = 2 as Q-MAM computes them (Pérez, Van Velthoven and Van Houdt, Q-MAM: a tool for
+# solving infinite queues using matrix-analytic methods, 2008): mean number in the system, mean wait and
+# P(Q = n). Published in the tests of LINE, the solver of Imperial College (imperial-qore/line-solver,
+# cpp/tests/test_qsys_mapdc.cpp); good to 1e-8, as Q-MAM cuts the distribution off.
+@pytest.mark.parametrize(
+    ("service", "instances", "number", "wait", "lengths"),
+    [
+        (
+            0.6,
+            2,
+            1.55164329134673,
+            0.175821645673367,
+            {0: 0.238685365188794, 1: 0.322629269626472, 2: 0.231148685357196},
+        ),
+        (1.2, 3, 3.72936053685491, 0.664680268427454, {0: 0.0498414304563823, 3: 0.181953124332401}),
+    ],
+)
+def test_mdc_has_the_figures_that_others_publish(
+    service: float, instances: int, number: float, wait: float, lengths: dict[int, float]
+) -> None:
+    rate = 2.0
+    found = lengths_mdc(rate * service, instances, 400)
+    assert found @ np.arange(len(found)) == pytest.approx(number, rel=1e-8)
+    assert mean_waiting(rate * service, instances) / rate == pytest.approx(wait, rel=1e-7)
+    assert {n: found[n] for n in lengths} == pytest.approx(lengths, rel=1e-8)
 
 
 # Mean waits of M/D/c over those of M/M/c: the exact values are between a half and one, and approach a half

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import threading
 
+import pytest
+
 from penstock.spark.interrupts import Interrupts
+from tests.spark.processes import driver
+
+_PATIENCE_S = 240.0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_run_with_its_summary_and_nothing_else() -> None:
+    with driver("tests.spark.live_app") as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "batch 2\n":
+                break
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all that is in the foreground
+        said, errors = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, errors
+    told = [line for line in said.splitlines() if not line.startswith("batch ")]
+    assert told[0].startswith("stopped after ")
+    assert [line for line in errors.splitlines() if "incubator modules" not in line] == []
 
 
 def test_the_first_ctrl_c_is_noted_and_the_handler_comes_back() -> None:
