@@ -13,6 +13,7 @@ from penstock.cep.matcher import Matcher
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.window_rows import KeyHash
 from penstock.query.types import DataType, Field
+from penstock.state.keys import KeyWords
 from penstock.state.table import KeyTable
 from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
 
@@ -23,20 +24,25 @@ def _numbers(*names: str) -> list[Field]:
     return [Field(name, DataType.INT64) for name in names]
 
 
+def match_formats(words: KeyWords, layout: Layout, *first: str) -> tuple[TableFormat, ...]:
+    """The tables of matchers over a layout, the same for every pattern; ``first`` are further numbers."""
+    keys = key_fields(words)
+    return (
+        TableFormat("events", [*_numbers(*first, "$number", "$gone"), *layout.fields]),
+        TableFormat(
+            "runs",
+            [*_numbers(*first, "$run", "$position", "$seen", "$start", "$time", "$due", "$events"), *keys],
+        ),
+        TableFormat("bindings", [*_numbers(*first, "$run", "$place", "$event", "$number"), *keys]),
+    )
+
+
 class MatchState:
     """Takes a matcher's state out and puts it back."""
 
     def __init__(self, matcher: Matcher, layout: Layout) -> None:
         self._matcher, self._layout = matcher, layout
-        keys = key_fields(matcher.words)
-        self.formats = (
-            TableFormat("events", [*_numbers("$number", "$gone"), *layout.fields]),
-            TableFormat(
-                "runs",
-                [*_numbers("$run", "$position", "$seen", "$start", "$time", "$due", "$events"), *keys],
-            ),
-            TableFormat("bindings", [*_numbers("$run", "$place", "$event", "$number"), *keys]),
-        )
+        self.formats = match_formats(matcher.words, layout)
 
     def rows(self, key_hash: KeyHash) -> list[StateRows]:
         """The rows of each table and the hashes of their keys."""

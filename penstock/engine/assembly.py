@@ -24,7 +24,7 @@ from penstock.operators.by_start import with_instances
 from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError
-from penstock.query.graph import Graph, Node, Port, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, MatchSetSpec, Node, Port, SinkSpec, SourceSpec
 
 
 def assemble(
@@ -38,6 +38,9 @@ def assemble(
     ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while.
     """
     graph = with_instances(for_one_process(without_plain_projections(graph)))
+    for node in graph.nodes:
+        if isinstance(node.spec, MatchSetSpec):
+            node.spec.patterns.taken_over(list, None)  # a set may have been in another run before
     layouts = plan(graph, prune_sources=settings.prune_sources)
     strings = StringPool()
     outlets: dict[tuple[str, Port], list[Outlet]] = {}

@@ -7,17 +7,18 @@ part of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
 from penstock.query.durations import Duration
 from penstock.query.errors import QueryError
 from penstock.query.expr import lit
 from penstock.query.graph import MatchSpec
-from penstock.query.matching import MATCH_NAMES, matched
+from penstock.query.matching import MATCH_NAMES, PatternWarning, matched
 from penstock.query.patterns import Pattern
 from penstock.query.types import DataType, Field, Schema
 
@@ -35,7 +36,10 @@ class PatternChange:
 
 
 class PatternSet:
-    """Patterns that change while an app runs, on the node engine; their matches have the same columns.
+    """Patterns that change while an app runs; their matches have the same columns.
+
+    Changes may be made in any thread of the process that runs the app. On Spark they count from the next
+    batch on and are written into the checkpoint before it begins: a later run goes on with them.
 
     >>> alerts = PatternSet({"lane": "int32"})
     >>> slow, fast = event("slow", col("speed") < 10), event("fast", col("speed") > 40)
@@ -52,6 +56,9 @@ class PatternSet:
         self._changes: list[PatternChange] = []
         self._stream: tuple[Schema, tuple[str, ...]] | None = None
         self._passed_us = _BEGINNING  # events before it have been matched
+        #: Called with a new pattern, in the thread that adds it: a runtime that compiles it here need not do
+        #: so between events.
+        self.prepare: Callable[[MatchSpec], None] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,8 +89,8 @@ class PatternSet:
     ) -> None:
         """Adds a pattern from the event time ``at`` on, by default as soon as possible.
 
-        The rest is as in ``match``. One of that name that is there already is replaced: what it has begun is
-        dropped at that time.
+        The rest is as in ``match``. One of that name that is there already is replaced: it is removed, with
+        all that it has begun, and the new one added at the same event time.
         """
         schema, keys = self._bound()
         spec, made = matched(
@@ -91,6 +98,8 @@ class PatternSet:
             "one", max_runs,
         )  # fmt: skip
         self._check(name, made)
+        if self.prepare is not None:
+            self.prepare(spec)
         self._change(PatternChange(name, _microseconds(at), spec))
 
     replace = add
@@ -112,15 +121,52 @@ class PatternSet:
         named = Field(PATTERN_NAME, DataType.STRING)
         return Schema([*(schema[key] for key in keys), named, *bounds, *self.output])
 
-    def settled(self, start: int, passed_us: int, until_us: int) -> list[PatternChange]:
-        """The changes from number ``start`` on, those without a time settled at ``passed_us``. From now on no
-        change can be before ``until_us``."""
+    def settled(self, start: int, until_us: int) -> list[PatternChange]:
+        """The changes from number ``start`` on, for an operator that now matches the events up to
+        ``until_us``: from now on no change can be before that.
+
+        One without a time takes effect where no operator has come yet: several may share the keys.
+        """
         with self._lock:
             for number in range(start, len(self._changes)):
                 if self._changes[number].at_us is None:
-                    self._changes[number] = replace(self._changes[number], at_us=passed_us)
-            self._passed_us = until_us
+                    self._changes[number] = replace(self._changes[number], at_us=self._passed_us)
+            self._passed_us = max(self._passed_us, until_us)
             return self._changes[start:]
+
+    def settled_behind(self, start: int, passed_us: int) -> list[PatternChange]:
+        """The changes from number ``start`` on, behind a batch that has matched all up to ``passed_us``.
+
+        Those without a time take effect there, and so do those whose time has passed in that batch.
+        """
+        with self._lock:
+            self._passed_us = passed_us
+            for number in range(start, len(self._changes)):
+                change = self._changes[number]
+                if change.at_us is None or change.at_us < passed_us:
+                    self._changes[number] = replace(change, at_us=passed_us)
+                    if change.at_us is not None:
+                        _warn_of_delay(change.name, change.at_us, passed_us)
+            return self._changes[start:]
+
+    def taken_over(
+        self, decide: Callable[[list[PatternChange]], list[PatternChange]], passed_us: int | None
+    ) -> None:
+        """A run begins: ``decide`` gets the changes made so far and says which are those of the run, whose
+        events before ``passed_us`` have been matched; None: it has matched none yet."""
+        with self._lock:
+            self._changes = decide(self._changes)
+            self._passed_us = _BEGINNING if passed_us is None else passed_us
+
+    def refitted(self, name: str, spec: MatchSpec) -> None:
+        """Raises unless a pattern that was added elsewhere fits the stream and the set."""
+        schema, keys = self._bound()
+        within = None if spec.within_us is None else f"{spec.within_us}us"
+        _, made = matched(
+            schema, keys, spec.pattern, dict(spec.columns), within, spec.within_events, spec.contiguity,
+            spec.after, "consumed" if spec.consumed else "unrestricted", "one", spec.max_runs,
+        )  # fmt: skip
+        self._check(name, made)
 
     def _bound(self) -> tuple[Schema, tuple[str, ...]]:
         if self._stream is None:
@@ -159,11 +205,24 @@ class PatternSet:
                 )
             self._changes.append(change)
 
-    def __reduce__(self) -> NoReturn:
-        raise QueryError(
-            "patterns that change while the app runs need the node engine",
-            hint="run on ps.Node(...), or write one match(...) per pattern",
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What travels to a task: whose matches they are. The changes come to it with every batch."""
+        return _described, (self.output, self._stream)
+
+
+def _described(output: Schema, stream: tuple[Schema, tuple[str, ...]] | None) -> PatternSet:
+    described = PatternSet(output)
+    described._stream = stream
+    return described
+
+
+def _warn_of_delay(name: str, asked_us: int, passed_us: int) -> None:
+    warnings.warn(
+        f"pattern '{name}' changes later than asked: at {passed_us} us and not at {asked_us}, which a batch "
+        "passed meanwhile; ask for a later time, or leave 'at' out",
+        PatternWarning,
+        stacklevel=2,
+    )
 
 
 def _microseconds(at: datetime | int | None) -> int | None:

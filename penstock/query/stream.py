@@ -427,7 +427,7 @@ class Stream:
             return Stream(Feed(self._step(writing, name, spec, schema, None)))
 
     def match_set(self, patterns: PatternSet, *, name: str | None = None) -> Stream:
-        """The matches of all patterns in a set, which may change while the app runs on the node engine.
+        """The matches of all patterns in a set, which may change while the app runs.
 
         Keys, pattern, match_start, match_end, and the columns that the set declares.
         """

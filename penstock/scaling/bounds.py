@@ -34,13 +34,19 @@ def arrivals_bound(found: Distribution, covered: float = COVERED) -> Distributio
     if found.family is Family.DETERMINISTIC:
         return exponential(found.quantile(covered) / -math.log1p(-covered))
 
+    # Times are positive, but a normal cdf is above zero already at 0, where no exponential one is: near 0 the
+    # bound would have no mean at all. So it is that of the positive times.
+    negative = float(found.cdf(np.zeros(1))[0]) if found.family is Family.NORMAL else 0.0
+
+    def times(shares: Floats) -> Floats:
+        return found.quantiles(negative + shares * (1.0 - negative))
+
     # 1 − exp(−x / m) ≥ F(x) is m ≤ x / −ln(1 − F(x)), for every x
     def means(shares: Floats) -> Floats:
-        return found.quantiles(shares) / -np.log1p(-shares)
+        return times(shares) / -np.log1p(-shares)
 
     shares = np.linspace(1e-6, covered, _GRID)
-    if found.family is Family.NORMAL:  # it reaches below zero, where no exponential cdf is above it
-        shares = shares[found.quantiles(shares) > 0.0]
+    shares = shares[times(shares) > 0.0]
     best = int(np.argmin(means(shares)))
     around = (shares[max(best - 1, 0)], shares[min(best + 1, len(shares) - 1)])
     refined = optimize.minimize_scalar(

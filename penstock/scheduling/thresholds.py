@@ -27,6 +27,7 @@ class Range:
 _IDLE_NS = Range(1e6, 4e6, 1e6)
 _SOURCE_IDLE = 8.0
 _SOURCE_SLACK = 0.25
+_BUSY = 0.75  # workers that have no time left: the rest goes into waiting for each other
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
 
@@ -76,7 +77,7 @@ class Adaptation:
 
     def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
         """How long a source waits, where the idle threshold of others is ``idle_ns``."""
-        return idle_ns * max(1.0, self.source_idle * utilisation)
+        return idle_ns * max(1.0, self.source_idle * min(1.0, utilisation / _BUSY))
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)

@@ -15,6 +15,7 @@ from penstock.query.explain import describe
 from penstock.query.graph import (
     DeduplicateSpec,
     Graph,
+    MatchSetSpec,
     Node,
     Port,
     SinkSpec,
@@ -72,13 +73,15 @@ class Changes:
 
     fresh: Mapping[str, str]  # operators that start without state, and why
     left_behind: tuple[str, ...]  # state that nobody takes
+    patterns: tuple[str, ...] = ()  # what has become of the patterns of sets, in words
 
     def __bool__(self) -> bool:
-        return bool(self.fresh or self.left_behind)
+        return bool(self.fresh or self.left_behind or self.patterns)
 
     def __str__(self) -> str:
         lines = [f"'{name}' starts without state: {why}" for name, why in self.fresh.items()]
         lines += [f"'{name}' is no longer there: its state is dropped" for name in self.left_behind]
+        lines += self.patterns
         return "\n".join(lines)
 
 
@@ -114,7 +117,9 @@ def _computes(stages: Stages, node: Node) -> str:
     )
     outputs = stages.layouts.outputs(node)
     made = "; ".join(", ".join(map(str, layout.fields)) for layout in outputs.values())
-    return f"{describe(node.spec)} of ({inputs})" + ("" if reads is not None else f" to ({made})")
+    # The patterns of a set come and go: they are part of a version, and not of what the operator is.
+    what = "patterns of a set" if isinstance(node.spec, MatchSetSpec) else describe(node.spec)
+    return f"{what} of ({inputs})" + ("" if reads is not None else f" to ({made})")
 
 
 def _reads(node: Node) -> set[str] | None:

@@ -21,6 +21,7 @@ from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.job import Job, ShippedJob
 from penstock.spark.map_task import WholeTask, is_whole
 from penstock.spark.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
+from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress, moves_from_json
 from penstock.spark.sinks import deliver
 from penstock.spark.stage_task import StageTask
@@ -98,6 +99,7 @@ class Driver:
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
         self.reports: list[dict[str, Any]] = []  # of the newest batch's tasks
         self.routed: Mapping[str, Any] = {}  # what is to be told of that routing
+        self.patterns = PatternLogs()  # of the graph's sets; without them, none changes
 
     @property
     def progress(self) -> Progress:
@@ -205,6 +207,8 @@ class Driver:
         progress = replace(after, batch_id=batch_id, complete=complete, totals=totals)
         self.reports = collected.reports
         progress = replace(progress, routing=self.route(progress))
+        if not complete:  # a change that nothing can follow is none
+            progress = self.patterns.after(progress)
         manifest = Manifest(
             batch_id + 1,
             self._run_id,

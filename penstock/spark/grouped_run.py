@@ -24,7 +24,7 @@ from penstock.spark.group_checkpoint import (
     stored_groups,
 )
 from penstock.spark.group_schedule import GroupSchedule
-from penstock.spark.groups import check_sources, named_groups, part_of, queries_of
+from penstock.spark.groups import check_pattern_sets, check_sources, named_groups, part_of, queries_of
 from penstock.spark.lock import CheckpointLock
 from penstock.spark.run import SparkRun
 from penstock.spark.session import local_cores, spark_session
@@ -185,6 +185,7 @@ class GroupedRun:
         parts = [part_of(self._graph, group) for group in plan.groups]
         try:
             check_sources(self._graph, plan.groups)
+            check_pattern_sets(self._graph, plan.groups)
         except RunError as error:
             why: str | None = str(error)
         else:
@@ -224,6 +225,7 @@ class GroupedRun:
 
     def _start_groups(self, groups: QueryGroups) -> None:
         check_sources(self._graph, groups)
+        check_pattern_sets(self._graph, groups)
         parts = [part_of(self._graph, group) for group in groups]
         if stored_groups(self.checkpoint) is None:
             manifest = StateStore(self.checkpoint.state).latest()

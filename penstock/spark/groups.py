@@ -12,7 +12,7 @@ from penstock.operators.by_start import with_instances
 from penstock.operators.projections import without_plain_projections
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.errors import PenstockError, RunError
-from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, MatchSetSpec, SinkSpec, SourceSpec
 from penstock.spark.checkpoint import alike
 
 AUTO = "auto"
@@ -81,3 +81,16 @@ def check_sources(graph: Graph, groups: QueryGroups) -> None:
                 f"source '{node.id}' cannot be read by {len(readers)} groups: what a connection sends is "
                 f"heard by one reader only; put queries {', '.join(sorted(node.queries)[:5])} into one group"
             )
+
+
+def check_pattern_sets(graph: Graph, groups: QueryGroups) -> None:
+    """Raises if a pattern set would be in two groups: they come to an event time at different moments, and a
+    change must be made by both at the same."""
+    for node in graph.nodes:
+        if isinstance(node.spec, MatchSetSpec):
+            users = [group for group in groups if not node.queries.isdisjoint(group)]
+            if len(users) > 1:
+                raise RunError(
+                    f"pattern set '{node.id}' cannot be in {len(users)} groups: its changes are made in one "
+                    f"place; put queries {', '.join(sorted(node.queries)[:5])} into one group"
+                )

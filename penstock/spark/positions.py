@@ -48,6 +48,7 @@ class Progress:
     batch_id: int = -1  # the batch that made it
     totals: Mapping[str, int] = field(default_factory=dict)  # since the first batch, for people
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # read of each source: their types
+    patterns: Mapping[str, Any] = field(default_factory=dict)  # by step: those of its set; see pattern_log
 
     @property
     def tasks(self) -> int:
@@ -82,6 +83,8 @@ class Progress:
         body = asdict(self)
         body["sources"] = {name: moves_to_json({name: p})[name] for name, p in self.sources.items()}
         body["routing"] = list(self.routing)
+        if not self.patterns:
+            del body["patterns"]
         return body
 
     @classmethod

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from penstock.spark.frames import FrameSource
 from penstock.spark.job import Job, ShippedJob, WarmUp
 from penstock.spark.lock import CheckpointLock
 from penstock.spark.map_task import MapTask, is_whole
+from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress
 from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
@@ -89,6 +91,7 @@ class SparkRun:
         self._degrees: dict[str, DegreeMetrics] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
         self._durations = SparkDurations(self._publish)
+        self._patterns = PatternLogs()
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -123,7 +126,10 @@ class SparkRun:
         routing = even_route(runtime.virtual_partitions, tasks)
         store = StateStore(self.checkpoint.state)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
-        is_complete = Progress.from_json(manifest.progress).complete
+        progress = Progress.from_json(manifest.progress)
+        is_complete = progress.complete
+        self._patterns, with_patterns = PatternLogs.begin(stages, progress, self.changes.fresh)
+        self.changes = replace(self.changes, patterns=tuple(self._patterns.told))
         if not is_complete:
             check_spark_log(self.checkpoint, manifest.version)
         if self.changes:
@@ -140,14 +146,18 @@ class SparkRun:
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest.version)
-        if is_new:
+        has_new_set = with_patterns.patterns != progress.patterns
+        manifest = replace(manifest, progress=with_patterns.to_json())
+        if is_new or has_new_set:
             # Not before all sinks are open: they tell output of others from that of a run which goes on.
+            # Tasks read the patterns of a new set from the manifest.
             store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
         )
         self._balancing = Balancing(runtime.control, stages)
         self._driver.route = self._route
+        self._driver.patterns = self._patterns
         self._driver.works_here = self._share is None
         prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
@@ -246,6 +256,7 @@ class SparkRun:
                 self._durations.ask(self._query)
             self._durations.flush()
             close_writers(self._writers, complete)
+            self._patterns.end()
             if self._log is not None:
                 self._log.close()
             if self._checkpoint_lock is not None:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.cep.match_set import MatchSet
 from penstock.memory.edges import START_OF_TIME
 from penstock.operators.base import Operator
 from penstock.query.graph import SourceSpec
 from penstock.routing.route import partitions_of
 from penstock.spark.job import LocalJob, Warm
+from penstock.spark.pattern_log import SetLog
 from penstock.spark.positions import Progress
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stages import Stages
@@ -34,6 +36,10 @@ def load(
     entry = next((entry for entry in manifest.files if entry.task == number), None)
     warm = local.warm.pop(engine.key, None)
     owned = partitions_of(before.routing, task)
+    for name, operator in engine.operators.items():
+        if isinstance(operator, MatchSet):
+            log = SetLog.of(before.patterns.get(name))
+            operator.begin(log.patterns(), log.changes(), log.applied)
     if warm is not None and warm.is_of(task, owned, entry):
         return warm.base
     engine.engine.reset()

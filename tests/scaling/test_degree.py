@@ -107,6 +107,13 @@ def test_bounds_lie_on_the_safe_side(found: Distribution) -> None:
     assert (slightly_slower.cdf(times) < np.minimum(found.cdf(times), COVERED)).any()
 
 
+def test_a_normal_distribution_that_reaches_far_below_zero_asks_for_no_crowd() -> None:
+    """Few exponential times may look normal: the rate is what it was, and so is the degree."""
+    arrivals = normal(0.0178, 0.0144)
+    assert 0.01 < arrivals_bound(arrivals).mean < 0.0178
+    assert least_degree(arrivals, deterministic(0.02), Requirement()).instances <= 3
+
+
 def test_requirements_that_make_no_sense_are_refused() -> None:
     for limit, probability in ((-1, 0.9), (15, 0.0), (15, 1.0)):
         with pytest.raises(PenstockError):

@@ -122,5 +122,6 @@ def test_priorities_are_computed_anew_when_the_measured_figures_change() -> None
 def test_a_source_waits_longer_the_less_time_workers_have() -> None:
     adaptation = Adaptation(Range(4.0, 5.0, 0.0), Range(1.0 * MS, 2.0 * MS, 0.0), source_idle=10.0)
     assert adaptation.source_idle_ns(1.0 * MS, 1.0) == 10.0 * MS
-    assert adaptation.source_idle_ns(1.0 * MS, 0.5) == 5.0 * MS
+    assert adaptation.source_idle_ns(1.0 * MS, 0.375) == 5.0 * MS
+    assert adaptation.source_idle_ns(1.0 * MS, 0.8) == 10.0 * MS  # a quarter is lost by waiting for others
     assert adaptation.source_idle_ns(1.0 * MS, 0.01) == 1.0 * MS  # as long as anyone

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from penstock.spark.driver import Driver
 from penstock.spark.job import Job, ShippedJob, for_tasks
 from penstock.spark.map_task import MapTask, WholeTask, is_whole
 from penstock.spark.messages import from_batches, to_batch
+from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress
 from penstock.spark.stage_task import StageTask
 from penstock.spark.stages import Kind, cut, whole
 from penstock.spark.stream_source import Range
+from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
 
@@ -42,7 +46,10 @@ class InProcess:
         self._store = StateStore(folder)
         self._routing = self._random_routing()
         finals = {name: positions.final for name, positions in self._positions.items()}
-        manifest, _, _ = resume(self._store, self._stages, finals, self._routing, "run")
+        manifest, changes, _ = resume(self._store, self._stages, finals, self._routing, "run")
+        progress = Progress.from_json(manifest.progress)
+        patterns, progress = PatternLogs.begin(self._stages, progress, changes.fresh)
+        manifest = replace(manifest, progress=progress.to_json())
         uncut = whole(self._stages) if len(sources) == 1 else None
         job = Job(self._stages, uncut, str(folder), "run", len(self._routing), settings)
         self._job = job
@@ -65,11 +72,25 @@ class InProcess:
             "run",
         )
         self._driver.route = self._next_routing
+        self._driver.patterns = patterns
+        #: Called before every batch.
+        self.before_batch: Callable[[], None] = lambda: None
 
-    def run(self) -> None:
-        """Runs until the sources are read, and closes."""
+    @property
+    def manifest(self) -> Manifest:
+        """The newest version."""
+        return self._driver.manifest
+
+    def run(self, batches: int | None = None) -> None:
+        """Runs until the sources are read, and closes; or so many batches, as if it were killed then."""
+        done = 0
         while not self._is_drained():
+            if done == batches:
+                return
+            self.before_batch()
             self._batch(self._ranges(), ending=False)
+            done += 1
+        self.before_batch()
         self._batch({}, ending=True)
         for writer in self._writers.values():
             writer.close(True)
