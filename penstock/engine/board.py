@@ -7,6 +7,7 @@ caches (20 µs against 70 with nothing in them).
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ LIMIT = 5  # of a turn, by the plan
 TICKET = 6  # of equal priorities the lowest goes first
 PENDING = 7  # of a reader: events and marks that wait for it, by the last look
 LEAST = 8  # events of a turn, however late it is, by the plan
+GIVEN_NS = 9  # when it was last given out
+SPAN_NS = 10  # how long a worker has had it, with all that went with it, by the longest of late
 
 # Rows of ``floats``.
 PRIORITY = 0  # of those that wait for a worker; 0 of all others
@@ -64,16 +67,19 @@ SLACK_NS = 12  # so much too early a source may come if another one is due
 LISTS = 13  # the address of the lists: who stands behind whom, and who reads from whom
 _NUMBERS = 14
 
-INTEGERS, FLOATS, FLAGS = 9, 6, 8  # how many rows there are
+INTEGERS, FLOATS, FLAGS = 11, 6, 8  # how many rows there are
 
 #: The most operators, each with those behind it, that a worker takes at once.
-MOST_TURNS = 4
+MOST_TURNS = 6
 # Behind the numbers: of each operator that is given back, its number and what its turn has left (of a source:
 # whether it was not read empty).
 RETURNED = _NUMBERS
 # And of each that is taken: its number, the limit of its turn, whether all operators behind it go with it.
 GIVEN = RETURNED + 2 * MOST_TURNS
 HEAD = GIVEN + 3 * MOST_TURNS
+
+#: Differs whenever any of these places does: compiled code kept from another layout must not be used.
+LAYOUT = zlib.crc32(repr([item for item in globals().items() if item[0].isupper()]).encode())
 
 
 class Board:

@@ -19,12 +19,14 @@ from penstock.engine.board import (
     FLAGS,
     FLOATS,
     GIVEN,
+    GIVEN_NS,
     HEAD,
     HELD,
     IDLE_NS,
     INTEGERS,
     KNOWN,
     LAST_TURN_NS,
+    LAYOUT,
     LEADING,
     LEAST,
     LIMIT,
@@ -47,6 +49,7 @@ from penstock.engine.board import (
     SLEEPING,
     SOURCE,
     SOURCES_STAY,
+    SPAN_NS,
     TAKEN,
     THRESHOLD,
     TICKET,
@@ -62,10 +65,11 @@ from penstock.scheduling.queue import best
 ASK = -1
 #: To pick whoever comes first.
 BEST = -1
-_PLENTY = 2  # so many for every worker must be left if one takes more than one
+_SHORT_NS = 1_000_000  # a turn for which no other worker is woken, with all that goes with it
+_TOGETHER_NS = 5_000_000  # of all sources that a worker takes at once, with all that goes with them
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _board(address):  # type: ignore[no-untyped-def]
     """The rows and lists of the board at this address."""
     numbers = carray(pointer(address), (HEAD,), np.int64)
@@ -85,7 +89,7 @@ def _board(address):  # type: ignore[no-untyped-def]
     return integers, floats, flags, numbers, starts, members, reader_starts, readers
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _put_if_eligible(operator, pending, now_ns, integers, floats, numbers):  # type: ignore[no-untyped-def]
     enough = pending >= numbers[THRESHOLD] or pending >= integers[LIMIT, operator]
     if enough or now_ns - integers[LAST_TURN_NS, operator] > floats[IDLE_NS, operator]:
@@ -97,7 +101,7 @@ def _put_if_eligible(operator, pending, now_ns, integers, floats, numbers):  # t
     return False
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _give_back(operator, left, now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
     """One operator comes back; of a source, ``left`` says whether it was not read empty."""
     flags[RUNNING, operator] = 0
@@ -123,7 +127,7 @@ def _give_back(operator, left, now_ns, integers, floats, flags, numbers):  # typ
         _put_if_eligible(operator, pending, now_ns, integers, floats, numbers)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _let_in(reader, now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
     """The reader of an operator has got something, or had it already."""
     pending = integers[PENDING, reader]
@@ -136,7 +140,7 @@ def _let_in(reader, now_ns, integers, floats, flags, numbers):  # type: ignore[n
         _put_if_eligible(reader, pending, now_ns, integers, floats, numbers)
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
     """If the time of a source has come, lets it in, and those whose time is near."""
     least_ns = NEVER_NS
@@ -156,13 +160,14 @@ def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no
     numbers[NEXT_LOOK_NS] = least_ns
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _pick(operator, place, now_ns, integers, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
     """Gives an operator out."""
     floats[TAKEN, operator] = floats[PRIORITY, operator]
     floats[PRIORITY, operator] = 0.0
     numbers[WAITING] -= 1
     flags[RUNNING, operator] = 1
+    integers[GIVEN_NS, operator] = now_ns
     numbers[HELD] += 1
     limit = integers[LIMIT, operator]
     if floats[COST_NS, operator] > 0.0:
@@ -170,17 +175,19 @@ def _pick(operator, place, now_ns, integers, floats, flags, numbers, starts, mem
         limit = min(limit, max(left, integers[LEAST, operator]))
     numbers[GIVEN + 3 * place] = operator
     numbers[GIVEN + 3 * place + 1] = limit
-    numbers[GIVEN + 3 * place + 2] = _hold_behind(operator, floats, flags, numbers, starts, members)
+    numbers[GIVEN + 3 * place + 2] = _hold_behind(operator, integers, floats, flags, numbers, starts, members)
 
 
-@numba.njit(cache=True)
-def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
+@numba.njit
+def _hold_behind(operator, integers, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
     """Whether all operators behind this one go with it; then they are held too."""
     if not flags[TOGETHER, operator]:
         return 0
     # Behind a fan-out, and behind a source that stays, there is work for workers that will soon be free.
     shares = not flags[CHAIN, operator] or (numbers[SOURCES_STAY] and flags[SOURCE, operator])
-    if numbers[WAITING] < (numbers[OTHER_WORKERS] if shares else numbers[SLEEPING]):
+    wanted = numbers[OTHER_WORKERS] if shares else numbers[SLEEPING]
+    is_short = not shares and 0 < integers[SPAN_NS, operator] <= _SHORT_NS
+    if numbers[WAITING] < wanted and not is_short:
         return 0
     for place in range(starts[operator], starts[operator + 1]):
         reader = members[place]
@@ -193,7 +200,7 @@ def _hold_behind(operator, floats, flags, numbers, starts, members):  # type: ig
     return 1
 
 
-@numba.njit(cache=True)
+@numba.njit
 def _forget(returned, integers, flags, numbers, starts, members, reader_starts, readers):  # type: ignore[no-untyped-def]
     """Nothing comes back, after all."""
     for place in range(returned):
@@ -216,6 +223,8 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
     others have left, and what the readers of those that come back alone have got; it is 0 afterwards. ASK,
     and nothing done, if a source has to be asked when it has more.
     """
+    if returned < 0:
+        return LAYOUT
     integers, floats, flags, numbers, starts, members, reader_starts, readers = _board(address)
     for place in range(returned):
         source, has_more = numbers[RETURNED + 2 * place], numbers[RETURNED + 2 * place + 1]
@@ -228,6 +237,8 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
     for place in range(returned):
         first, left = numbers[RETURNED + 2 * place], numbers[RETURNED + 2 * place + 1]
         integers[PENDING, first] = 0
+        span_ns = (now_ns - integers[GIVEN_NS, first]) // returned
+        integers[SPAN_NS, first] = max(span_ns, integers[SPAN_NS, first] * 7 // 8)
         _give_back(first, left, now_ns, integers, floats, flags, numbers)
         if flags[LEADING, first]:
             flags[LEADING, first] = 0
@@ -244,15 +255,23 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
             stays = first
     if most and now_ns >= numbers[NEXT_LOOK_NS]:
         _admit_sources(now_ns, integers, floats, flags, numbers)
-    given = 0
+    given, span_ns = 0, 0
     while given < most:
         operator = stays if given == 0 and stays != BEST else best(floats[PRIORITY], integers[TICKET])
         if operator < 0:
             break
+        # Several sources if they are short: to wake another worker, or to decide again, would cost as much.
+        span_ns += integers[SPAN_NS, operator]
+        is_short = flags[SOURCE, operator] and integers[SPAN_NS, operator] > 0 and span_ns <= _TOGETHER_NS
+        if given > 0 and not is_short:
+            break
         _pick(operator, given, now_ns, integers, floats, flags, numbers, starts, members)
         given += 1
-        # What sources have read since they were last looked at is little; other turns may be long.
-        plenty = 1 if flags[SOURCE, operator] else _PLENTY
-        if numbers[WAITING] < plenty * (1 + numbers[OTHER_WORKERS]):
+        if not is_short:
             break
     return given
+
+
+# The compiled function is kept on disk until this file changes. Where its places are is said in another one.
+if exchange(0, -1, 0, 0) != LAYOUT:
+    exchange.recompile()

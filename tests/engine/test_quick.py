@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED, SLEEPING
+from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED, SLEEPING, SPAN_NS
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -43,6 +43,11 @@ def steady(count: int, policy: str = "min_latency", workers: int = 1) -> Schedul
     scheduler._arrivals.patience_ns = 10_000_000
     scheduler._planning.due_ns = 2 * LATER
     return scheduler
+
+
+def known_as_short(scheduler: Scheduler) -> None:
+    """Workers have had every operator for a tenth of a millisecond."""
+    scheduler.figures.board.integers[SPAN_NS] = 100_000
 
 
 def only_quick(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +90,7 @@ def test_a_source_that_was_not_read_empty_is_next_again(monkeypatch: pytest.Monk
 
 def test_a_source_that_has_finished_is_never_looked_at_again() -> None:
     scheduler = steady(2)
+    known_as_short(scheduler)
     turns = scheduler.exchange([], set(), LATER)
     first = turns[0][0]
     assert kinds(turns) == ["source", "filter", "sink"] * 2
@@ -161,23 +167,38 @@ def test_an_operator_that_has_left_something_is_next_again(monkeypatch: pytest.M
     assert kinds(scheduler.exchange([], set(), LATER)) == ["filter"]
 
 
-def test_with_plenty_in_the_queue_a_worker_takes_more_and_gives_all_back(
+def test_short_sources_are_taken_several_at_once_and_come_back_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scheduler = steady(8, workers=2)
     only_quick(scheduler, monkeypatch)
+    known_as_short(scheduler)
     turns = scheduler.exchange([], set(), LATER)
-    assert kinds(turns) == ["source", "filter", "sink"] * 4
+    assert kinds(turns) == ["source", "filter", "sink"] * 6  # the most
     other = scheduler.exchange([], set(), LATER)
-    assert kinds(other) == ["source", "filter", "sink"] * 3  # one is left for the first worker
+    assert kinds(other) == ["source", "filter", "sink"] * 2
     scheduler.exchange([vertex for vertex, _ in turns], set(), LATER)
     assert not any(scheduler.is_held(vertex) for vertex, _ in turns)
     assert all(scheduler.is_held(vertex) for vertex, _ in other)
 
 
+def test_nothing_waits_behind_a_source_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(3)
+    only_quick(scheduler, monkeypatch)
+    turns = scheduler.exchange([], set(), LATER)
+    assert kinds(turns) == ["source", "filter", "sink"]  # how long it takes is not known
+    scheduler.exchange([vertex for vertex, _ in turns], set(), LATER + 6_000_000)
+    spans = scheduler.figures.board.integers[SPAN_NS]
+    assert spans[turns[0][0].index] == 6_000_000
+    spans[:] = 2_000_000
+    turns = scheduler.exchange([], set(), LATER + 7_000_000)
+    assert kinds(turns).count("source") <= 2  # three would take 6 ms
+
+
 def test_sources_that_are_nearly_due_are_read_with_one_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = steady(2)
     only_quick(scheduler, monkeypatch)
+    known_as_short(scheduler)
     turns = scheduler.exchange([], set(), LATER)
     one, other = [vertex for vertex, _ in turns[:3]], [vertex for vertex, _ in turns[3:]]
     scheduler.exchange(one, set(), LATER)
