@@ -30,7 +30,7 @@ TICKET = 6  # of equal priorities the lowest goes first
 PENDING = 7  # of a reader: events and marks that wait for it, by the last look
 LEAST = 8  # events of a turn, however late it is, by the plan
 GIVEN_NS = 9  # when it was last given out
-SPAN_NS = 10  # how long a worker has had it, with all that went with it, by the longest of late
+SPAN_NS = 10  # how long a worker has it, with all that goes with it, smoothed; 0: not known
 
 # Rows of ``floats``.
 PRIORITY = 0  # of those that wait for a worker; 0 of all others

@@ -65,7 +65,7 @@ from penstock.scheduling.queue import best
 ASK = -1
 #: To pick whoever comes first.
 BEST = -1
-_SHORT_NS = 1_000_000  # a turn for which no other worker is woken, with all that goes with it
+_SHORT_NS = 2_000_000  # a turn for which no other worker is woken, with all that goes with it
 _TOGETHER_NS = 5_000_000  # of all sources that a worker takes at once, with all that goes with them
 
 
@@ -184,9 +184,9 @@ def _hold_behind(operator, integers, floats, flags, numbers, starts, members):  
     if not flags[TOGETHER, operator]:
         return 0
     # Behind a fan-out, and behind a source that stays, there is work for workers that will soon be free.
-    shares = not flags[CHAIN, operator] or (numbers[SOURCES_STAY] and flags[SOURCE, operator])
-    wanted = numbers[OTHER_WORKERS] if shares else numbers[SLEEPING]
-    is_short = not shares and 0 < integers[SPAN_NS, operator] <= _SHORT_NS
+    stays = numbers[SOURCES_STAY] and flags[SOURCE, operator]
+    wanted = numbers[SLEEPING] if flags[CHAIN, operator] and not stays else numbers[OTHER_WORKERS]
+    is_short = not stays and 0 < integers[SPAN_NS, operator] <= _SHORT_NS
     if numbers[WAITING] < wanted and not is_short:
         return 0
     for place in range(starts[operator], starts[operator + 1]):
@@ -237,8 +237,11 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
     for place in range(returned):
         first, left = numbers[RETURNED + 2 * place], numbers[RETURNED + 2 * place + 1]
         integers[PENDING, first] = 0
-        span_ns = (now_ns - integers[GIVEN_NS, first]) // returned
-        integers[SPAN_NS, first] = max(span_ns, integers[SPAN_NS, first] * 7 // 8)
+        # Of one that came alone although it could lead, it says nothing of it with all behind it.
+        if flags[LEADING, first] or not flags[TOGETHER, first]:
+            took_ns = (now_ns - integers[GIVEN_NS, first]) // returned
+            before_ns = integers[SPAN_NS, first]
+            integers[SPAN_NS, first] = (7 * before_ns + took_ns) // 8 if before_ns else took_ns
         _give_back(first, left, now_ns, integers, floats, flags, numbers)
         if flags[LEADING, first]:
             flags[LEADING, first] = 0
