@@ -62,8 +62,8 @@ SHORT = Grid(
     at_shares=2,
     search=Lengths(0.2, 0.4),
     at_share=Lengths(0.2, 0.35),
-    ablation=Lengths(0.15, 0.15),
-    curves=Lengths(0.1, 0.15),
+    ablation=Lengths(0.12, 0.15),
+    curves=Lengths(0.08, 0.12),
     curve_queries=(1, 10),
     curve_rounds=1,
     stepped=("yahoo",),
@@ -93,7 +93,7 @@ def run(options: Options) -> Report:
     began_s = time.monotonic()
     keep_freed_memory()
     progress("scheduling: compiling and warming up")
-    warm_up(Lengths(0.2, 0.3))
+    warm_up(Lengths(0.1, 0.1))
     rates = measure_rates(
         WORKLOADS["mix"],
         RateSettings(

@@ -29,7 +29,7 @@ class Case:
 Throughput = dict[str, dict[int, dict[str, list[float]]]]
 
 #: Single rounds differ by half; the ratio of one query on blocks is taken from so many more.
-PAIRS = 10
+PAIRS = 8
 QUERIES = 6  # as in the paper's other experiments
 
 
