@@ -7,7 +7,8 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LOOK_NS, NEVER_NS, PACED, SLEEPING, SPAN_NS
+from penstock.engine.board import LAST_TURN_NS, LAYOUT, LOOK_NS, NEVER_NS, PACED, SLEEPING, SPAN_NS
+from penstock.engine.quick_steps import exchange
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -243,3 +244,7 @@ def test_where_there_are_as_many_sources_as_workers_every_turn_of_one_is_decided
     for reader in source.readers:
         scheduler.figures.board.running[reader.index] = 1
     assert not scheduler.stays(source)
+
+
+def test_compiled_code_knows_the_layout_of_the_board_it_was_compiled_for() -> None:
+    assert exchange(0, -1, 0, 0) == LAYOUT

@@ -1,0 +1,52 @@
+"""Who sleeps: one watches the clock, the last to fall asleep is woken first, and no waking is lost."""
+
+from __future__ import annotations
+
+from penstock.engine.board import SLEEPING, Board
+from penstock.engine.sleepers import Seat, Sleepers, wait
+
+
+def test_the_first_to_sleep_watches_the_clock_until_it_leaves() -> None:
+    sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
+    assert sleepers.add(first)
+    assert not sleepers.unwatched  # it wakes up by itself
+    assert not sleepers.add(second)
+    assert sleepers.unwatched  # as soon as the first has left, nobody watches for the second
+    sleepers.remove(first)
+    assert sleepers.unwatched
+    assert sleepers.add(first)
+
+
+def test_the_last_to_fall_asleep_is_woken_first() -> None:
+    board = Board(1)
+    sleepers, first, second = Sleepers(board), Seat(), Seat()
+    sleepers.add(first)
+    sleepers.add(second)
+    assert board.number[SLEEPING] == 2
+    sleepers.wake()
+    wait(second, None)  # returns at once
+    sleepers.remove(second)
+    assert board.number[SLEEPING] == 1
+    sleepers.wake(5)  # more than there are
+    wait(first, None)
+    assert board.number[SLEEPING] == 0
+
+
+def test_one_that_was_woken_just_when_its_time_had_come_sleeps_again_the_next_time() -> None:
+    sleepers, seat = Sleepers(Board(1)), Seat()
+    sleepers.add(seat)
+    wait(seat, 0)  # its time has come
+    sleepers.wake()  # before it could say so
+    sleepers.remove(seat)
+    assert not seat.lock.acquire(blocking=False)  # nothing is left of that
+
+
+def test_after_its_time_a_worker_no_longer_counts_as_asleep() -> None:
+    board = Board(1)
+    sleepers, seat = Sleepers(board), Seat()
+    sleepers.add(seat)
+    wait(seat, 0)
+    sleepers.remove(seat)
+    assert board.number[SLEEPING] == 0
+    sleepers.wake_all()  # wakes nobody
+    assert not seat.lock.acquire(blocking=False)
