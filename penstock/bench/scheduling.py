@@ -47,6 +47,7 @@ class Grid:
     search: Lengths
     at_share: Lengths
     ablation: Lengths
+    pairs: Lengths  # of the ablation, with default blocks: these are compared
     curves: Lengths
     curve_queries: tuple[int, ...]
     curve_rounds: int
@@ -63,6 +64,7 @@ SHORT = Grid(
     search=Lengths(0.2, 0.4),
     at_share=Lengths(0.2, 0.35),
     ablation=Lengths(0.12, 0.15),
+    pairs=Lengths(0.15, 0.4),
     curves=Lengths(0.08, 0.12),
     curve_queries=(1, 10),
     curve_rounds=1,
@@ -78,6 +80,7 @@ FULL = Grid(
     search=Lengths(5.0, 25.0),
     at_share=Lengths(5.0, 25.0),
     ablation=Lengths(2.0, 8.0),
+    pairs=Lengths(2.0, 8.0),
     curves=Lengths(2.0, 8.0),
     curve_queries=tuple(range(1, 11)),
     curve_rounds=5,
@@ -100,7 +103,7 @@ def run(options: Options) -> Report:
             grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others, at_shares=grid.at_shares
         ),
     )
-    throughput = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation)
+    throughput = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation, grid.pairs)
     compared = compared_systems(rates.highest, 1)
     steps = measure_steps(_tops(grid), compared, grid.step_s, grid.sample_s)
     known = {"mix": median(rates.highest["state"])}

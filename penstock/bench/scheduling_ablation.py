@@ -42,8 +42,14 @@ def cases(*, full: bool) -> list[Case]:
     return one + [Case(case.workload, QUERIES, hand_over_sizes()[-1:], ("TM", "full")) for case in one]
 
 
-def measure_ablation(measured: Sequence[Case], rounds: int, lengths: Lengths) -> Throughput:
-    """As fast as the queries go; the systems take turns in every round."""
+def measure_ablation(
+    measured: Sequence[Case], rounds: int, lengths: Lengths, of_pairs: Lengths
+) -> Throughput:
+    """As fast as the queries go; the systems take turns in every round.
+
+    Runs with the largest hand-overs, which are the slowest to begin and the ones that are compared, take
+    ``of_pairs``: six threads of Linear Road may read nothing for a tenth of a second.
+    """
     found: Throughput = {
         str(case): {size: {system: [] for system in case.systems} for size in case.sizes} for case in measured
     }
@@ -53,14 +59,15 @@ def measure_ablation(measured: Sequence[Case], rounds: int, lengths: Lengths) ->
             for size, by_system in by_size.items():
                 for system in case.systems:
                     node = handing_over(ablation()[system], size)
-                    run = unpaced(WORKLOADS[case.workload], node, case.queries, lengths)
+                    length = of_pairs if size == case.sizes[-1] else lengths
+                    run = unpaced(WORKLOADS[case.workload], node, case.queries, length)
                     by_system[system].append(run.read / run.elapsed_s)
             told = {size: _millions(by_system) for size, by_system in by_size.items()}
             progress(f"scheduling: ablation, {case}, round {number + 1} of {rounds}, M/s: {told}")
     for number in range(PAIRS):
         for case in measured:
             if case.queries == 1:
-                _measure_pair(case, found[str(case)][case.sizes[-1]], lengths, turned=number % 2 == 1)
+                _measure_pair(case, found[str(case)][case.sizes[-1]], of_pairs, turned=number % 2 == 1)
         progress(f"scheduling: ablation, pair {number + 1} of {PAIRS}")
     return found
 

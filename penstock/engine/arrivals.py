@@ -8,10 +8,21 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.engine.board import LOOK_NS, NEVER_NS, NEXT_LOOK_NS, PACED, PATIENCE_NS, SLACK_NS, view
+from penstock.engine.board import (
+    EPOCH_NS,
+    LOOK_NS,
+    NEVER_NS,
+    NEXT_LOOK_NS,
+    PACED,
+    PATIENCE_NS,
+    SLACK_NS,
+    view,
+)
 from penstock.engine.figures import Figures
+from penstock.engine.quick_steps import next_read_ns
 from penstock.engine.vertex import Vertex
 
+_next_read_ns = next_read_ns.py_func
 #: The share of a source's wait by which it may come too early, if another one is due.
 _SLACK = 0.25
 
@@ -31,6 +42,7 @@ class Arrivals:
         self._unpaced: set[int] = set()  # those that cannot tell
         self._vertices = vertices
         self._board = board = figures.board
+        board.number[EPOCH_NS] = epoch_ns
         self._looks = board.integers[LOOK_NS]
         self._paced = view(board.flags[PACED])
         self._patience_ns = 0
@@ -64,7 +76,9 @@ class Arrivals:
         self._paced[index] = 1
         self._figures.expect(index, due_ns)
         self._figures.wait_from(index, due_ns if due_ns < now_ns else 0)
-        self.look_after(index, now_ns + max(self._epoch_ns, self.patience_ns), due_ns)
+        read_ns = max(due_ns, _next_read_ns(self._board.number, self._board.given_ns[index], now_ns))
+        self._figures.count_idle_from(index, read_ns - self._board.number[PATIENCE_NS])
+        self.look_after(index, read_ns)
         is_late = 2 * (now_ns - due_ns) >= max(self._epoch_ns, self.patience_ns)  # then it need not wait
         return source.available(now_ns) if is_late else 0
 

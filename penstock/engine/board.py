@@ -23,7 +23,7 @@ NEVER_NS = 1 << 62
 LOOK_NS = 0  # of a source: when to look at it; NEVER_NS: someone else will say
 DUE_NS = 1  # of a source: when its next event is due; 0: it should be asked
 KNOWN = 2  # of a source: pending events when it was last asked
-LAST_TURN_NS = 3  # when its last turn ended
+LAST_TURN_NS = 3  # when its last turn ended; of a source that was read empty, its patience before its next
 SINCE_NS = 4  # since when it has had work and no turn; 0: it has no work
 LIMIT = 5  # of a turn, by the plan
 TICKET = 6  # of equal priorities the lowest goes first
@@ -65,7 +65,9 @@ SLEEPING = 10  # how many workers sleep
 OPERATORS = 11
 SLACK_NS = 12  # so much too early a source may come if another one is due
 LISTS = 13  # the address of the lists: who stands behind whom, and who reads from whom
-_NUMBERS = 14
+BEAT_NS = 14  # the next time at which sources are read together
+PUT_OFF = 15  # somebody has work that was not worth a turn so far
+_NUMBERS = 16
 
 INTEGERS, FLOATS, FLAGS = 11, 6, 8  # how many rows there are
 
@@ -100,6 +102,7 @@ class Board:
         self.running = view(self.flags[RUNNING])
         self.blocked = view(self.flags[BLOCKED])
         self.priority = view(self.floats[PRIORITY])
+        self.given_ns = view(self.integers[GIVEN_NS])
         self.look_ns = view(self.integers[LOOK_NS])
         self.pending = view(self.integers[PENDING])
 

@@ -16,6 +16,8 @@ from penstock.engine.board import (
     DUE_NS,
     KNOWN,
     LAST_TURN_NS,
+    LOOK_NS,
+    NEVER_NS,
     PER_NS,
     SINCE_NS,
     SOURCE,
@@ -25,7 +27,7 @@ from penstock.engine.board import (
 )
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Outlet
-from penstock.scheduling.policy import Integers
+from penstock.scheduling.policy import Floats, Integers
 
 
 class Figures:
@@ -52,6 +54,7 @@ class Figures:
         self._unwritten = board.flags[UNWRITTEN]
         self._due_ns = board.integers[DUE_NS]
         self._known = board.integers[KNOWN]
+        self._look_ns = board.integers[LOOK_NS]
         self._expected_per_ns = board.floats[PER_NS]
         self.last_turn_ns = board.integers[LAST_TURN_NS]
         self.waiting_since_ns = board.integers[SINCE_NS]
@@ -156,6 +159,10 @@ class Figures:
     def last_turn(self, index: int) -> int:
         return int(self._last_view[index])
 
+    def count_idle_from(self, index: int, since_ns: int) -> None:
+        """From then on the operator counts as idle, whenever its last turn ended."""
+        self._last_view[index] = since_ns
+
     def set_rates(self, per_ns: NDArray[np.float64]) -> None:
         """How many events each source reads per ns, by what it has read lately."""
         self._expected_per_ns[:] = per_ns
@@ -178,9 +185,9 @@ class Figures:
         )
         return result
 
-    def is_quiet(self, pending: Integers) -> bool:
-        """Whether nothing waits anywhere."""
-        return not pending.any() and not self._blocked.any()
+    def is_put_off(self, pending: Integers, priority: Floats) -> bool:
+        """Whether somebody has work and is neither eligible nor a source that is read at a known time."""
+        return bool(_is_put_off(pending, priority, self._blocked, self._look_ns))
 
 
 # Without ``nogil``: for a microsecond it is not worth to let another thread in.
@@ -210,6 +217,15 @@ def _pending(
             expected = 1 + np.int64((now_ns - due_ns[operator]) * expected_per_ns[operator])
             count += max(expected, known[operator])
         result[operator] = 0 if blocked[operator] else count
+
+
+@numba.njit("boolean(int64[::1], float64[::1], int64[::1], int64[::1])", cache=True)
+def _is_put_off(pending: Integers, priority: Floats, blocked: Integers, look_ns: Integers) -> bool:
+    for operator in range(len(pending)):
+        waits = pending[operator] > 0 and priority[operator] <= 0.0 and look_ns[operator] == NEVER_NS
+        if waits or blocked[operator]:
+            return True
+    return False
 
 
 @numba.njit("void(int64[::1], int64[::1], int64)", cache=True)

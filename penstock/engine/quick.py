@@ -15,7 +15,6 @@ import numpy as np
 from penstock.engine.board import (
     COST_NS,
     DEADLINE_NS,
-    EPOCH_NS,
     GIVEN,
     IDLE_NS,
     LEAST,
@@ -46,7 +45,6 @@ class Quick:
         passes: Passes,
         turn_limit: int,
         workers: int,
-        epoch_ns: int,
     ) -> None:
         self._vertices, self._board, self._passes = vertices, board, passes
         self._behind = passes.turns(turn_limit)
@@ -58,7 +56,6 @@ class Quick:
         readers = np.array([r.index for vertex in vertices for r in vertex.readers], np.int64)
         board.link((passes.starts, passes.members), (starts, readers))
         board.number[OTHER_WORKERS] = workers - 1
-        board.number[EPOCH_NS] = epoch_ns
         board.number[SOURCES_STAY] = sum(vertex.source is not None for vertex in vertices) < workers
 
     def plan(self, plan: Plan, rule: Rule | None) -> None:

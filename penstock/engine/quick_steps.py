@@ -10,6 +10,7 @@ import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
 from penstock.engine.board import (
+    BEAT_NS,
     BLOCKED,
     CHAIN,
     COST_NS,
@@ -42,6 +43,7 @@ from penstock.engine.board import (
     PER_NS,
     POTENTIAL,
     PRIORITY,
+    PUT_OFF,
     RETURNED,
     RUNNING,
     SINCE_NS,
@@ -65,7 +67,7 @@ from penstock.scheduling.queue import best
 ASK = -1
 #: To pick whoever comes first.
 BEST = -1
-_SHORT_NS = 2_000_000  # a turn for which no other worker is woken, with all that goes with it
+_SHORT_NS = 6_000_000  # a turn for which no other worker is woken, with all that goes with it
 _TOGETHER_NS = 5_000_000  # of all sources that a worker takes at once, with all that goes with them
 
 
@@ -87,6 +89,29 @@ def _board(address):  # type: ignore[no-untyped-def]
     begin += 8 * (operators + 1)
     readers = carray(pointer(begin), (reader_starts[operators],), np.int64)
     return integers, floats, flags, numbers, starts, members, reader_starts, readers
+
+
+@numba.njit
+def next_read_ns(numbers, given_ns, now_ns):  # type: ignore[no-untyped-def]
+    """When to read a source again that was given out then and is empty now.
+
+    Sources that each wait for a time of their own come one by one, and so many decisions are made. So they
+    wait for the same beat: the first that is half their patience or more after they were given out; if that
+    is over, they go on at once. Where a policy asks for no patience, a source waits for an epoch.
+    """
+    patience_ns = numbers[PATIENCE_NS]
+    if patience_ns <= numbers[EPOCH_NS]:
+        return now_ns + patience_ns
+    beat_ns = numbers[BEAT_NS]
+    if beat_ns <= now_ns:
+        beat_ns += patience_ns
+        if beat_ns <= now_ns or beat_ns > now_ns + patience_ns:
+            beat_ns = now_ns + patience_ns
+        numbers[BEAT_NS] = beat_ns
+    wanted_ns = given_ns + patience_ns // 2
+    if wanted_ns <= beat_ns - patience_ns:
+        return now_ns
+    return beat_ns if wanted_ns <= beat_ns else beat_ns + patience_ns
 
 
 @numba.njit
@@ -119,12 +144,15 @@ def _give_back(operator, left, now_ns, integers, floats, flags, numbers):  # typ
             # It was read empty, and by its rate there is more before its patience ends.
             integers[DUE_NS, operator] = now_ns
             integers[KNOWN, operator] = 0
-            integers[LOOK_NS, operator] = now_ns + numbers[PATIENCE_NS]
+            read_ns = next_read_ns(numbers, integers[GIVEN_NS, operator], now_ns)
+            integers[LOOK_NS, operator] = read_ns
+            integers[LAST_TURN_NS, operator] = read_ns - numbers[PATIENCE_NS]
             numbers[NEXT_LOOK_NS] = min(numbers[NEXT_LOOK_NS], integers[LOOK_NS, operator])
     if pending > 0 or flags[BLOCKED, operator]:
         integers[SINCE_NS, operator] = now_ns
-    if pending > 0 and not flags[BLOCKED, operator]:
-        _put_if_eligible(operator, pending, now_ns, integers, floats, numbers)
+    could_run = pending > 0 and not flags[BLOCKED, operator]
+    if could_run and not _put_if_eligible(operator, pending, now_ns, integers, floats, numbers):
+        numbers[PUT_OFF] = 1
 
 
 @numba.njit
@@ -136,8 +164,9 @@ def _let_in(reader, now_ns, integers, floats, flags, numbers):  # type: ignore[n
     integers[PENDING, reader] = 0
     if integers[SINCE_NS, reader] == 0:
         integers[SINCE_NS, reader] = now_ns
-    if not flags[RUNNING, reader] and not flags[BLOCKED, reader] and floats[PRIORITY, reader] <= 0.0:
-        _put_if_eligible(reader, pending, now_ns, integers, floats, numbers)
+    could_run = not flags[RUNNING, reader] and not flags[BLOCKED, reader] and floats[PRIORITY, reader] <= 0.0
+    if could_run and not _put_if_eligible(reader, pending, now_ns, integers, floats, numbers):
+        numbers[PUT_OFF] = 1
 
 
 @numba.njit

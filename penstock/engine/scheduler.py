@@ -18,6 +18,7 @@ from penstock.engine.board import (
     HELD,
     NEVER_NS,
     PRIORITY,
+    PUT_OFF,
     RUNNING,
     SLEEPING,
     SOURCES_STAY,
@@ -84,12 +85,11 @@ class Scheduler:
         self._lock = Lock()
         self._sleepers = Sleepers(board)
         self._passes = Passes(vertices, board)
-        self._quick = Quick(vertices, board, self._passes, turn_limit, workers, self._epoch_ns)
+        self._quick = Quick(vertices, board, self._passes, turn_limit, workers)
         self._called: set[Vertex] = set()
         self._is_stale = True  # more has changed than was refreshed: plan before the next turn
         self._next_look_ns = 0  # of the scheduler's thread
         self._nudge = Event()  # wakes that thread
-        self._is_quiet = False  # nothing waits anywhere
         self._alone = False  # the turns at hand are so short that one worker should take them all
         self._stopped = False
         self._asked = 0
@@ -165,7 +165,7 @@ class Scheduler:
             if self._stopped:
                 return []
             now_ns = time.perf_counter_ns()
-            watches = self._sleepers.add(seat)
+            watches = self._sleepers.add(seat, may_watch=not self._waits_for_other)
             timeout_ns = self._until_due_ns(now_ns) if watches else None
             if self._sleepers.unwatched and self._next_look_ns > now_ns + _POLL_EPOCHS * self._epoch_ns:
                 self._nudge.set()  # from now on the scheduler's thread has someone to wake
@@ -201,7 +201,7 @@ class Scheduler:
                 self._admit_sources(now_ns)
                 self._planning.spent_ns += time.thread_time_ns() - began_ns
             needed = min(len(self._queue), 1 if self._alone else self._sleeping)
-            if needed and not (self._alone and self._held):
+            if needed and not self._waits_for_other:
                 self._sleepers.wake(needed)
 
     def await_epoch(self) -> None:
@@ -248,7 +248,8 @@ class Scheduler:
 
     def _until_due_ns(self, now_ns: int) -> int:
         """How long nothing has to be done unless someone says so."""
-        if self._is_quiet and not self._arrivals.polls and not len(self._queue):
+        is_put_off = self._board.number[PUT_OFF] or len(self._queue)
+        if not (is_put_off or self._arrivals.polls):
             return max(0, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
         return self._epoch_ns
 
@@ -275,7 +276,7 @@ class Scheduler:
         if turns is None:
             if vertices and (self._alone or not self._quick.give_back(vertices, stopped, now_ns)):
                 self._take_back(vertices, stopped, now_ns)
-            if self._stopped or (self._alone and self._held):
+            if self._stopped or self._waits_for_other:
                 return []
             self._catch_up(now_ns)
             if most == _ROUND and not self._alone:
@@ -296,6 +297,11 @@ class Scheduler:
     def _held(self) -> int:
         """How many operators workers have."""
         return int(self._board.number[HELD])
+
+    @property
+    def _waits_for_other(self) -> bool:
+        """Whether nobody is given anything before the one worker that takes the short turns comes back."""
+        return self._alone and self._held > 0
 
     def _catch_up(self, now_ns: int) -> None:
         """Whatever has to be done before someone is picked."""
@@ -346,6 +352,7 @@ class Scheduler:
         if self._consumption is not None:
             limit = min(limit, self._consumption.events(pending))
         self._hold_one(vertex)
+        self._board.given_ns[vertex.index] = now_ns
         self._called.discard(vertex)
         return vertex, limit
 
@@ -454,6 +461,8 @@ class Scheduler:
             self._queue.put(number, priority)
             if self._alone and is_long(pending, vertex.counters.least_cost_ns):
                 self._alone = False
+        elif vertex.source is None:
+            self._board.number[PUT_OFF] = 1
 
     def _replan(self, now_ns: int) -> None:
         began_ns, made_ns = time.thread_time_ns(), self._planning.spent_ns
@@ -463,10 +472,10 @@ class Scheduler:
         plan, figures = self._planning.plan, self.figures
         self._arrivals.patience_ns = self._planning.patience_ns + 1
         self._queue.load(plan.priority)
-        self._is_quiet = figures.is_quiet(pending)
         for index in self._board.flags[RUNNING].nonzero()[0].tolist():
             self._queue.put(index, 0.0)
             pending[index] = 0
+        self._board.number[PUT_OFF] = figures.is_put_off(pending, plan.priority)
         self._passes.plan(plan.potential)
         self._quick.plan(plan, self._planning.rule if self._consumption is None else None)
         self._alone = is_better_alone(plan, pending, figures.least_cost_ns)

@@ -29,11 +29,11 @@ class Sleepers:
         self._seats: list[Seat] = []
         self._watching: Seat | None = None
 
-    def add(self, seat: Seat) -> bool:
+    def add(self, seat: Seat, may_watch: bool = True) -> bool:
         """The worker is about to sleep; whether it is the one that watches the clock."""
         self._seats.append(seat)
         self._number[SLEEPING] += 1
-        if self._watching is None:
+        if may_watch and self._watching is None:
             self._watching = seat
         return self._watching is seat
 

@@ -25,7 +25,7 @@ class Range:
 
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
-_SOURCE_IDLE = 8.0
+_SOURCE_IDLE = 10.0
 _SOURCE_SLACK = 0.25
 _BUSY = 0.75  # workers that have no time left: the rest goes into waiting for each other
 _REST_NS = 10_000_000

@@ -7,8 +7,24 @@ import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.board import LAST_TURN_NS, LAYOUT, LOOK_NS, NEVER_NS, PACED, SLEEPING, SPAN_NS
-from penstock.engine.quick_steps import exchange
+from penstock.engine.board import (
+    BEAT_NS,
+    EPOCH_NS,
+    IDLE_NS,
+    LAST_TURN_NS,
+    LAYOUT,
+    LOOK_NS,
+    NEVER_NS,
+    PACED,
+    PATIENCE_NS,
+    PUT_OFF,
+    SLEEPING,
+    SPAN_NS,
+    THRESHOLD,
+    Board,
+)
+from penstock.engine.board import LIMIT as LIMIT_ROW
+from penstock.engine.quick_steps import exchange, next_read_ns
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
@@ -206,6 +222,54 @@ def test_sources_that_are_nearly_due_are_read_with_one_that_is(monkeypatch: pyte
     scheduler.exchange(other, set(), LATER + 2_000_000)
     assert scheduler.exchange([], set(), LATER + 9_999_999) == []  # patience is 10 ms, slack a quarter of it
     assert len(scheduler.exchange([], set(), LATER + 10_000_000)) == 6
+
+
+def test_beats_worked_by_hand() -> None:
+    board = Board(1)
+    board.number[EPOCH_NS], board.number[PATIENCE_NS] = 1_000, 8_000
+
+    def read(given_ns: int, now_ns: int) -> int:
+        return int(next_read_ns(board.numbers, given_ns, now_ns))
+
+    assert read(100_000, 101_000) == 109_000  # the first beat
+    assert read(102_000, 103_000) == 109_000  # the same: 7 µs later
+    assert read(105_001, 106_000) == 117_000  # less than half its patience before the beat: the next one
+    assert read(105_001, 110_000) == 117_000  # the same, after the beat
+    assert read(104_000, 110_000) == 110_000  # the beat at 109 was its own and is over
+    assert board.number[BEAT_NS] == 117_000
+    assert read(500_000, 500_000) == 508_000  # nothing has come for long: beats begin anew
+    board.number[PATIENCE_NS] = 1_000
+    assert read(500_000, 500_000) == 501_000  # no patience: an epoch
+
+
+def test_sources_that_come_back_one_by_one_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = steady(3)
+    only_quick(scheduler, monkeypatch)
+    known_as_short(scheduler)
+    turns = [vertex for vertex, _ in scheduler.exchange([], set(), LATER)]
+    for number in range(3):  # 1, 4 and 7 ms later; patience is 10 ms
+        now_ns = LATER + (1 + 3 * number) * 1_000_000
+        assert scheduler.exchange(turns[3 * number : 3 * number + 3], set(), now_ns) == []
+    assert scheduler.exchange([], set(), LATER + 10_999_999) == []
+    assert kinds(scheduler.exchange([], set(), LATER + 11_000_000)) == ["source", "filter", "sink"] * 3
+
+
+def test_work_that_is_not_worth_a_turn_yet_is_noted_until_the_next_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = steady(1, workers=2)
+    only_quick(scheduler, monkeypatch)
+    board = scheduler.figures.board
+    board.number[THRESHOLD] = 1_000
+    board.integers[LIMIT_ROW] = 1_000
+    board.floats[IDLE_NS] = 2.0 * LATER
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    assert board.number[PUT_OFF] == 0
+    assert scheduler._until_due_ns(LATER) > 0
+    take_turn(source, 100)
+    assert scheduler.exchange([source], set(), LATER) == []
+    assert board.number[PUT_OFF] == 1
+    assert scheduler._until_due_ns(LATER) == scheduler._epoch_ns  # by then it may be worth it
 
 
 def test_what_is_not_usual_is_left_to_the_scheduler() -> None:

@@ -176,9 +176,10 @@ def test_a_paced_source_waits_for_as_long_as_the_policy_wants_it_to() -> None:
     arrivals = Arrivals(vertices, figures, 1_000)
     operator = vertices[0].operator
     assert isinstance(operator, SourceOperator)
-    arrivals.poll(1)  # the pace begins
+    arrivals.poll(10**9)  # the pace begins
     now_ns = operator.next_due_ns()
     assert now_ns is not None
+    figures.board.given_ns[0] = now_ns
     for patience_ns, wait_ns in ((0, 1_000), (7_000, 7_000)):
         arrivals.patience_ns = patience_ns
         assert arrivals.after_turn(vertices[0], now_ns) == 0

@@ -17,6 +17,12 @@ def test_the_first_to_sleep_watches_the_clock_until_it_leaves() -> None:
     assert sleepers.add(first)
 
 
+def test_one_that_may_not_watch_leaves_it_to_the_next() -> None:
+    sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
+    assert not sleepers.add(first, may_watch=False)
+    assert sleepers.add(second)
+
+
 def test_the_last_to_fall_asleep_is_woken_first() -> None:
     board = Board(1)
     sleepers, first, second = Sleepers(board), Seat(), Seat()
