@@ -42,13 +42,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 _SPARK = ("tests/spark/", "tests/bench/test_plain.py")
+#: Files in that folder that need no session here: they use no Spark, or start drivers of their own.
+_WITHOUT_SESSION = tuple(
+    f"tests/spark/test_{name}.py"
+    for name in (
+        "adapting",
+        "crash",
+        "detection",
+        "groups",
+        "interrupts",
+        "lock",
+        "pattern_kills",
+        "pattern_log",
+        "python_process",
+        "tasks",
+    )
+)
 
 
 class _OneWorkerForSpark(LoadGroupScheduling):
-    """All tests with Spark go to one worker, so that one JVM is started; all others one by one."""
+    """All tests with a Spark session go to one worker, so that one JVM is started; all others one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith(_SPARK) else super()._split_scope(nodeid)
+        needs_session = nodeid.startswith(_SPARK) and not nodeid.startswith(_WITHOUT_SESSION)
+        return "spark" if needs_session else super()._split_scope(nodeid)
 
 
 # Group marks would say the same, but xdist 3.8 cannot pass them on with pytest 9.

@@ -49,13 +49,7 @@ def build(sink: Any = None) -> tuple[ps.App, Any]:
 def main(folder: str, tasks: str) -> None:
     root = Path(folder)
     app, _ = build(ps.sinks.Parquet(root / "out"))
-    runtime = ps.Spark(
-        "local[2]",
-        checkpoint=root / "checkpoint",
-        tasks=None if tasks == "None" else int(tasks),
-        batch_events=BATCH_EVENTS,
-        settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    runtime = crash_app.runtime(root, tasks, BATCH_EVENTS)
     summary = runtime.run(
         app.graph(), app.name, on_progress=lambda batch: print(json.dumps(dict(batch.degrees)), flush=True)
     )

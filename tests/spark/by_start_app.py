@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import penstock as ps
 from tests.spark import crash_app  # puts the point to die at in place
+
+Rows = list[dict[str, Any]]
 
 TRADES = {"ts": "timestamp", "id": "int64", "price": "int64"}
 EVENTS = 800
@@ -17,7 +20,7 @@ DEGREE = ps.Degree(2, changes=((130, 4), (310, 1), (555, 3)))
 assert crash_app.POINTS
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> Rows:
     """Trades, some of them out of order and a few late."""
     choose, now, found = random.Random(11), 1_000_000, []
     for number in range(EVENTS):
@@ -61,15 +64,20 @@ def build(output: Path | None, degree: ps.Degree | None) -> tuple[ps.App, dict[s
     return app, sinks
 
 
+@cache
+def sequential() -> dict[str, Rows]:
+    """The rows of the app without a degree, on one node."""
+    app, sinks = build(None, None)
+    app.run(on=ps.Node(workers=1))
+    found = {name: sink.rows() for name, sink in sinks.items()}
+    assert min(map(len, found.values())) > 5
+    assert len(found["swings"]) > 500
+    return found
+
+
 def main(folder: str, tasks: str, batch_events: str) -> None:
     root = Path(folder)
     app, _ = build(root / "out", DEGREE)
-    runtime = ps.Spark(
-        "local[2]",
-        checkpoint=root / "checkpoint",
-        tasks=None if tasks == "None" else int(tasks),
-        batch_events=int(batch_events),
-        settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    runtime = crash_app.runtime(root, tasks, int(batch_events))
     summary = runtime.run(app.graph(), app.name)
     print(f"complete: {summary.complete}", flush=True)

@@ -23,9 +23,8 @@ from penstock.routing.route import even_route
 from penstock.spark.balancing import Balancing
 from penstock.state import files
 from tests.reference import Row
+from tests.spark.processes import KILL_AT
 
-#: ``name:count``: where to die, and when one process comes there for how many times.
-KILL_AT = "CRASH_KILL_AT"
 #: The process to be killed, along with the one that comes to the point.
 DRIVER = "CRASH_DRIVER"
 #: If it is set, partitions of keys move in every batch.
@@ -235,19 +234,23 @@ def _always_moving(
 # -- the program ---------------------------------------------------------------------------------------------
 
 
-def main(folder: str, joined: str, tasks: str, batch_events: str) -> None:
-    root = Path(folder)
-    app, _ = build(root / "out", joined == "joined")
-    runtime = ps.Spark(
+def runtime(root: Path, tasks: str, batch_events: str | int) -> ps.Spark:
+    """Spark with a checkpoint in this folder, as a driver's arguments say."""
+    return ps.Spark(
         "local[2]",
         checkpoint=root / "checkpoint",
         tasks=None if tasks == "None" else int(tasks),
         batch_events=int(batch_events),
         settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
     )
+
+
+def main(folder: str, joined: str, tasks: str, batch_events: str) -> None:
+    root = Path(folder)
+    app, _ = build(root / "out", joined == "joined")
     if MIGRATE in os.environ:
         Balancing.after = _always_moving  # type: ignore[method-assign]
-    summary = runtime.run(
+    summary = runtime(root, tasks, batch_events).run(
         app.graph(), app.name, on_progress=lambda batch: print(f"batch {batch.batch_id}", flush=True)
     )
     print(f"complete: {summary.complete}", flush=True)

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import penstock as ps
-from tests.cep.detection_cases import Rising, Row, app_of, make_rows, plain
+from tests.cep.detection_cases import Rising, Row, app_of, make_rows
 from tests.spark import crash_app
 
 EVENTS, BATCH_EVENTS = 400, 40
@@ -37,15 +37,6 @@ class Watched(Rising):
 def main(folder: str, family: str, tasks: str) -> None:
     root = Path(folder)
     app, _ = app_of(rows(), family, DEGREE, sink=ps.sinks.Parquet(root / "out"), detector=Watched)
-    runtime = ps.Spark(
-        "local[2]",
-        checkpoint=root / "checkpoint",
-        tasks=None if tasks == "None" else int(tasks),
-        batch_events=BATCH_EVENTS,
-        settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    runtime = crash_app.runtime(root, tasks, BATCH_EVENTS)
     summary = runtime.run(app.graph(), app.name, on_progress=lambda batch: print(batch.degrees, flush=True))
     print(f"complete: {summary.complete}, {summary.degrees['matches']}", flush=True)
-
-
-__all__ = ["crash_app", "main", "plain", "rows"]

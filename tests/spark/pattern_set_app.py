@@ -7,12 +7,16 @@ own, so that the rows are known beforehand.
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import penstock as ps
 from penstock.query.patterns import Pattern
+from tests.cep.detection_cases import plain
 from tests.spark import crash_app  # puts the point to die at in place
+
+Rows = list[dict[str, Any]]
 
 EVENTS = {"ts": "timestamp", "id": "int64", "k": "int32", "y": "int64"}
 COUNT = 800
@@ -42,7 +46,7 @@ DECLARED = 2
 AHEAD_US = 300
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> Rows:
     """Events out of order, few of them late."""
     choose, now, found = random.Random(23), BEGIN, []
     for number in range(COUNT):
@@ -98,15 +102,25 @@ class Reacting:
                 make(self.patterns, number)
 
 
+@cache
+def sequential() -> Rows:
+    """The rows of the app on one node, to which all changes are declared."""
+    app, patterns, sink = build(None, len(CHANGES))
+    app.run(on=ps.Node(workers=1))
+    found = sink.rows()
+    for name in ("rise", "quiet", "climb"):
+        assert len([row for row in found if row["pattern"] == name]) > 20, name
+    assert patterns.names == ("rise", "climb")
+    return ordered(found)
+
+
+def ordered(rows: Rows) -> Rows:
+    return sorted(({name: plain(value) for name, value in row.items()} for row in rows), key=repr)
+
+
 def main(folder: str, tasks: str, batch_events: str) -> None:
     root, reacting = Path(folder), Reacting()
     app, reacting.patterns, _ = build(root / "out", DECLARED, reacting)
-    runtime = ps.Spark(
-        "local[2]",
-        checkpoint=root / "checkpoint",
-        tasks=None if tasks == "None" else int(tasks),
-        batch_events=int(batch_events),
-        settings={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-    )
+    runtime = crash_app.runtime(root, tasks, int(batch_events))
     summary = runtime.run(app.graph(), app.name)
     print(f"complete: {summary.complete}", flush=True)

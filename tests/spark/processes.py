@@ -13,7 +13,10 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).parent.parent.parent
-_PATIENCE_S = 300.0
+_PATIENCE_S = 600.0
+#: ``name:count``: where the processes of ``crash_app`` and its like die, and when one of them comes there for
+#: how many times.
+KILL_AT = "CRASH_KILL_AT"
 
 
 @contextmanager
@@ -40,6 +43,23 @@ def driver(
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+
+
+def until_killed(module: str, *arguments: str, at: str, env: Mapping[str, str] | None = None) -> str:
+    """Runs a driver until one of its processes ends itself and the driver at a named point; what it said."""
+    with driver(module, *arguments, env={**(env or {}), KILL_AT: at}) as process:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == -signal.SIGKILL, f"not killed at '{at}'\n{out}\n{err}"
+    return out
+
+
+def to_the_end(module: str, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+    """Runs a driver that nobody disturbs; what it said."""
+    with driver(module, *arguments, env=env) as process:
+        out, err = process.communicate(timeout=_PATIENCE_S)
+    assert process.returncode == 0, err
+    assert "complete: True" in out.splitlines()[-1], out
+    return out
 
 
 def end_session(session: int) -> None:

@@ -3,22 +3,15 @@ detector."""
 
 from __future__ import annotations
 
-import json
-import signal
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from tests.cep.detection_cases import expected, plain, rows_of
-from tests.spark import adaptive_app, crash_app
-from tests.spark.processes import driver
+from tests.cep.detection_cases import expected, rows_of
+from tests.spark import adaptive_app
 
-_PATIENCE_S = 600.0
 Told = list[dict[str, Any]]
 
 
@@ -50,25 +43,3 @@ def test_the_degree_follows_the_rate_of_arrivals(spark: SparkSession) -> None:
     assert rows_of(sink) == expected(adaptive_app.rows(), "sequence")
     check_degrees([one for one in told if one])
     assert summary.degrees["matches"].observed <= 3
-
-
-@pytest.mark.slow  # it starts Spark three times
-def test_a_kill_changes_neither_rows_nor_degrees(tmp_path: Path) -> None:
-    """Killed while there are many instances, and again while there are few."""
-    told: Told = []
-    for point, tasks in (("manifest renamed:8", 2), ("state loaded:5", 3), (None, 2)):
-        env = {} if point is None else {crash_app.KILL_AT: point}
-        with driver("tests.spark.adaptive_app", str(tmp_path), str(tasks), env=env) as process:
-            out, err = process.communicate(timeout=_PATIENCE_S)
-        assert process.returncode == (0 if point is None else -signal.SIGKILL), f"{point}\n{out}\n{err}"
-        told += [json.loads(line)["matches"] for line in out.splitlines() if '"matches"' in line]
-    assert out.endswith("complete: True\n"), out
-    found = [
-        {name: plain(value) for name, value in row.items()}
-        for row in pq.read_table(tmp_path / "out").to_pylist()
-    ]
-    wanted = expected(adaptive_app.rows(), "sequence")
-    assert sorted(found, key=lambda row: row["sequence"]) == wanted
-    assert len({one["planned"] for one in told}) >= 3
-    assert max(one["observed"] for one in told) >= 7
-    assert told[-1]["observed"] <= 3

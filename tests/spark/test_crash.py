@@ -16,9 +16,7 @@ from penstock.state.store import StateStore
 from tests.engine.test_equivalence import difference
 from tests.reference import Row, run_reference
 from tests.spark import crash_app
-from tests.spark.processes import driver
-
-_PATIENCE_S = 240.0
+from tests.spark.processes import driver, to_the_end, until_killed
 
 _WORKER = [name for name, point in crash_app.POINTS.items() if point[2] == "worker"]
 _BATCH = [
@@ -105,9 +103,7 @@ class Killed:
 
     def until(self, point: str, tasks: int | None) -> None:
         """Runs until a process ends itself and the driver at a named point."""
-        with driver(*self._arguments(tasks), env={**self._env, crash_app.KILL_AT: point}) as process:
-            out, err = process.communicate(timeout=_PATIENCE_S)
-        assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
+        until_killed(*self._arguments(tasks), at=point, env=self._env)
         self.deaths += 1
 
     def kill_after(self, batches: int, seconds: float, tasks: int | None) -> None:
@@ -124,10 +120,7 @@ class Killed:
 
     def to_the_end(self, tasks: int | None) -> None:
         """Runs undisturbed, and compares every sink with the reference."""
-        with driver(*self._arguments(tasks), env=self._env) as process:
-            out, err = process.communicate(timeout=_PATIENCE_S)
-        assert process.returncode == 0, err
-        assert out.endswith("complete: True\n"), out
+        to_the_end(*self._arguments(tasks), env=self._env)
         joined = self._joined == "joined"
         app, _ = crash_app.build(None, joined)
         expected = run_reference(app.graph(), crash_app.inputs(joined))

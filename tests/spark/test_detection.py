@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,11 +17,7 @@ from penstock.spark.preparation import prefix_of
 from penstock.spark.stages import cut
 from tests.cep.detection_cases import FAMILIES, app_of, expected, make_rows, rows_of
 from tests.cep.test_parallel import drawn_row
-from tests.spark import crash_app, detect_app
 from tests.spark.in_process import run_in_process
-from tests.spark.processes import driver
-
-_PATIENCE_S = 600.0
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -62,46 +56,3 @@ def test_queries_in_groups_and_dataframes_know_the_parts_of_a_detector() -> None
     assert not prefix_of(graph, "events").done
     other, _ = app_of(make_rows([(1, 0, 0, 0, 1)] * 3), "sequence", ps.Degree(3, 9))
     assert operators_of(cut(other.graph())) == known  # so a checkpoint goes on
-
-
-@pytest.mark.slow
-def test_a_detector_killed_while_its_degree_changes_goes_on_as_one_that_was_left_alone(
-    tmp_path: Path,
-) -> None:
-    until_killed(tmp_path, "manifest renamed:4", tasks=2)
-    to_the_end(tmp_path, tasks=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["sequence", "rows", "time windows"])
-def test_a_detector_killed_at_many_points_with_other_tasks_each_time_goes_on(
-    family: str, tmp_path: Path
-) -> None:
-    until_killed(tmp_path, "state half written:5", tasks=3, family=family)
-    until_killed(tmp_path, "state loaded:3", tasks=2, family=family)
-    until_killed(tmp_path, "one sink written:2", tasks=None, family=family)
-    until_killed(tmp_path, "manifest not renamed:2", tasks=2, family=family)
-    until_killed(tmp_path, "closing begins:1", tasks=4, family=family)
-    to_the_end(tmp_path, tasks=2, family=family)
-
-
-def until_killed(folder: Path, point: str, tasks: int | None, family: str = "sequence") -> None:
-    env = {crash_app.KILL_AT: point}
-    with driver("tests.spark.detect_app", str(folder), family, str(tasks), env=env) as process:
-        out, err = process.communicate(timeout=_PATIENCE_S)
-    assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
-
-
-def to_the_end(folder: Path, tasks: int | None, family: str = "sequence") -> None:
-    with driver("tests.spark.detect_app", str(folder), family, str(tasks)) as process:
-        out, err = process.communicate(timeout=_PATIENCE_S)
-    assert process.returncode == 0, err
-    # the last change has happened, and the degree is told of every batch
-    assert out.endswith("complete: True, degree 3\n"), out
-    found = [
-        {name: detect_app.plain(value) for name, value in row.items()}
-        for row in pq.read_table(folder / "out").to_pylist()
-    ]
-    wanted = expected(detect_app.rows(), family)
-    assert len(wanted) > 300
-    assert sorted(found, key=lambda row: row["sequence"]) == wanted

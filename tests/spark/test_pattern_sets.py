@@ -1,18 +1,14 @@
 """Pattern sets on Spark: each pattern sees the events between its addition and its removal, whatever the
-tasks, the batches, and kills."""
+tasks and the batches."""
 
 from __future__ import annotations
 
-import itertools
 import random
 import shutil
-import signal
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,9 +24,7 @@ from tests.cep.strategies import SCHEMA
 from tests.cep.test_match_set import PATTERNS, change
 from tests.spark import pattern_set_app
 from tests.spark.in_process import InProcess
-from tests.spark.processes import driver
 
-_PATIENCE_S = 300.0
 Rows = list[dict[str, Any]]
 
 engines = st.builds(Settings, block_events=st.sampled_from((4, 64, 1024)), turn_blocks=st.integers(1, 3))
@@ -122,29 +116,6 @@ def test_tasks_make_every_change_at_its_time(keys: tuple[str, ...], tmp_path: Pa
 # -- with Spark ------------------------------------------------------------------------------------
 
 
-@cache
-def sequential() -> Rows:
-    """The rows of the app on one node, to which all changes are declared."""
-    app, patterns, sink = pattern_set_app.build(None, len(pattern_set_app.CHANGES))
-    app.run(on=ps.Node(workers=1))
-    found = sink.rows()
-    for name in ("rise", "quiet", "climb"):
-        assert len([row for row in found if row["pattern"] == name]) > 20, name
-    assert patterns.names == ("rise", "climb")
-    return ordered(found)
-
-
-def ordered(rows: Rows) -> Rows:
-    return sorted(map(_plain, rows), key=repr)
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Timestamps as numbers."""
-    return {
-        name: round(one.timestamp() * 1e6) if hasattr(one, "timestamp") else one for name, one in row.items()
-    }
-
-
 def test_changes_made_by_what_is_found_count_when_they_say(spark: SparkSession) -> None:
     reacting = pattern_set_app.Reacting()
     app, reacting.patterns, sink = pattern_set_app.build(None, pattern_set_app.DECLARED, reacting)
@@ -152,7 +123,7 @@ def test_changes_made_by_what_is_found_count_when_they_say(spark: SparkSession) 
     run.wait()
     assert run.finish().complete
     assert [one.at_us for one in reacting.patterns.changes] == [at for at, *_ in pattern_set_app.CHANGES]
-    assert ordered(sink.rows()) == sequential()
+    assert pattern_set_app.ordered(sink.rows()) == pattern_set_app.sequential()
 
 
 def test_a_run_that_goes_on_has_the_patterns_that_were_added_while_it_ran(
@@ -181,43 +152,5 @@ def test_a_run_that_goes_on_has_the_patterns_that_were_added_while_it_ran(
     alone, known, expected = pattern_set_app.build(None, 0)
     known._changes = list(made)
     alone.run(on=ps.Node(workers=1))
-    assert ordered(first + sink.rows()) == ordered(expected.rows())
+    assert pattern_set_app.ordered(first + sink.rows()) == pattern_set_app.ordered(expected.rows())
     assert len(expected.rows()) > 100
-
-
-def killed(folder: Path, points: Sequence[str], task_counts: Sequence[int | None], batch_events: int) -> None:
-    """Runs until each of the points in turn, every time with other tasks, then to the end."""
-    tasks = itertools.cycle(task_counts)
-    for point in points:
-        with driver(*_arguments(folder, next(tasks), batch_events), env={"CRASH_KILL_AT": point}) as process:
-            out, err = process.communicate(timeout=_PATIENCE_S)
-        assert process.returncode == -signal.SIGKILL, f"not killed at '{point}'\n{out}\n{err}"
-    with driver(*_arguments(folder, next(tasks), batch_events)) as process:
-        out, err = process.communicate(timeout=_PATIENCE_S)
-    assert process.returncode == 0, err
-    assert out.endswith("complete: True\n"), out
-    assert ordered(pq.read_table(folder / "out").to_pylist()) == sequential()
-
-
-def _arguments(folder: Path, tasks: int | None, batch_events: int) -> list[str]:
-    return ["tests.spark.pattern_set_app", str(folder), str(tasks), str(batch_events)]
-
-
-@pytest.mark.slow  # it starts Spark twice
-def test_a_kill_between_the_rows_and_the_manifest_changes_no_row(tmp_path: Path) -> None:
-    killed(tmp_path, ["manifest not renamed:7"], [2, 3], batch_events=40)
-
-
-@pytest.mark.slow
-def test_kills_at_many_points_change_no_row(tmp_path: Path) -> None:
-    points = [
-        "first manifest:1",
-        "manifest renamed:4",
-        "state half written:3",
-        "one sink written:5",
-        "state loaded:4",
-        "manifest not renamed:3",
-        "task done:5",
-        "closing begins:1",
-    ]
-    killed(tmp_path, points, [2, None, 3, 1], batch_events=30)
