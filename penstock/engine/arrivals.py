@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.engine.board import (
+    BEAT_NS,
     EPOCH_NS,
     LOOK_NS,
     NEVER_NS,
@@ -128,6 +129,12 @@ class Arrivals:
     def next_look_ns(self) -> int:
         """When the next source should be looked at."""
         return int(self._board.number[NEXT_LOOK_NS])
+
+    def next_beat_ns(self, now_ns: int) -> int:
+        """When the next source could be read of those that workers have, at the earliest."""
+        number = self._board.number
+        is_known = number[BEAT_NS] > now_ns and number[PATIENCE_NS] > self._epoch_ns
+        return int(number[BEAT_NS]) if is_known else now_ns + int(number[PATIENCE_NS])
 
     def ask_all(self) -> None:
         """Every source should be asked: something has happened to them."""

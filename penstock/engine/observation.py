@@ -42,6 +42,7 @@ class Observation:
         self._longest_ns = PERIOD_NS * max(1, count // 100)
         self._period_ns = _FIRST_PERIOD_NS
         self._updated_ns = 0
+        self._observed_ns = 0
         self._counts = np.zeros((6, count))  # processed, emitted, busy, markers, their latency, turns
         self._events_in, self._events_out = np.zeros(count), np.zeros(count)
         self._cost_events, self._cost_busy_ns = np.zeros(count), np.zeros(count)
@@ -67,7 +68,9 @@ class Observation:
         self._update_selectivity(processed, emitted, np.exp(-elapsed_ns / self._memory_ns))
         self._update_latency(markers, latency_ns, elapsed_ns)
         self.rate_per_ns = np.where(self._is_source, processed / elapsed_ns, 0.0)
-        kept = math.exp(-elapsed_ns / _BUSY_NS)
+        self._observed_ns += elapsed_ns
+        # At first the mean since the beginning, so that what was taken for granted is soon forgotten.
+        kept = 1.0 - elapsed_ns / min(self._observed_ns, _BUSY_NS + elapsed_ns)
         self.busy = kept * self.busy + (1.0 - kept) * float(busy_ns.sum()) / elapsed_ns
 
     def _count(self) -> Floats:

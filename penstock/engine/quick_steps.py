@@ -190,6 +190,21 @@ def _admit_sources(now_ns, integers, floats, flags, numbers):  # type: ignore[no
 
 
 @numba.njit
+def _admit_put_off(now_ns, integers, floats, flags, numbers):  # type: ignore[no-untyped-def]
+    """Lets in whoever has been idle for long enough by now: a plan would, but may be far away."""
+    numbers[PUT_OFF] = 0
+    for operator in range(integers.shape[1]):
+        if integers[SINCE_NS, operator] == 0 or flags[SOURCE, operator] or flags[RUNNING, operator]:
+            continue
+        is_in = not flags[BLOCKED, operator] and (
+            floats[PRIORITY, operator] > 0.0
+            or _put_if_eligible(operator, 1, now_ns, integers, floats, numbers)
+        )
+        if not is_in:
+            numbers[PUT_OFF] = 1
+
+
+@numba.njit
 def _pick(operator, place, now_ns, integers, floats, flags, numbers, starts, members):  # type: ignore[no-untyped-def]
     """Gives an operator out."""
     floats[TAKEN, operator] = floats[PRIORITY, operator]
@@ -287,6 +302,8 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
             stays = first
     if most and now_ns >= numbers[NEXT_LOOK_NS]:
         _admit_sources(now_ns, integers, floats, flags, numbers)
+    if most and numbers[PUT_OFF] and numbers[WAITING] == 0:
+        _admit_put_off(now_ns, integers, floats, flags, numbers)
     given, span_ns = 0, 0
     while given < most:
         operator = stays if given == 0 and stays != BEST else best(floats[PRIORITY], integers[TICKET])

@@ -165,11 +165,11 @@ class Scheduler:
             if self._stopped:
                 return []
             now_ns = time.perf_counter_ns()
-            watches = self._sleepers.add(seat, may_watch=not self._waits_for_other)
-            timeout_ns = self._until_due_ns(now_ns) if watches else None
+            due_ns = now_ns + self._until_due_ns(now_ns)
+            watches = self._sleepers.add(seat, None if self._waits_for_other else due_ns)
             if self._sleepers.unwatched and self._next_look_ns > now_ns + _POLL_EPOCHS * self._epoch_ns:
                 self._nudge.set()  # from now on the scheduler's thread has someone to wake
-        wait(seat, timeout_ns)
+        wait(seat, due_ns - now_ns if watches else None)
         with self._lock:
             self._sleepers.remove(seat)
         return self.next_turns()
@@ -250,7 +250,10 @@ class Scheduler:
         """How long nothing has to be done unless someone says so."""
         is_put_off = self._board.number[PUT_OFF] or len(self._queue)
         if not (is_put_off or self._arrivals.polls):
-            return max(0, min(self._arrivals.next_look_ns - now_ns, _LONGEST_SLEEP_NS))
+            due_ns = self._arrivals.next_look_ns
+            if self._held:
+                due_ns = min(due_ns, self._arrivals.next_beat_ns(now_ns))  # a source may be due again by then
+            return max(0, min(due_ns - now_ns, _LONGEST_SLEEP_NS))
         return self._epoch_ns
 
     def _timed_exchange(

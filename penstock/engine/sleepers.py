@@ -28,13 +28,17 @@ class Sleepers:
         self._number = board.number
         self._seats: list[Seat] = []
         self._watching: Seat | None = None
+        self._until_ns = 0
 
-    def add(self, seat: Seat, may_watch: bool = True) -> bool:
-        """The worker is about to sleep; whether it is the one that watches the clock."""
+    def add(self, seat: Seat, until_ns: int | None) -> bool:
+        """The worker is about to sleep; whether it is the one that watches the clock, until then.
+
+        It is if nobody else does, or only until later. None: it may not.
+        """
         self._seats.append(seat)
         self._number[SLEEPING] += 1
-        if may_watch and self._watching is None:
-            self._watching = seat
+        if until_ns is not None and (self._watching is None or until_ns < self._until_ns):
+            self._watching, self._until_ns = seat, until_ns
         return self._watching is seat
 
     def remove(self, seat: Seat) -> None:

@@ -270,6 +270,11 @@ def test_work_that_is_not_worth_a_turn_yet_is_noted_until_the_next_plan(
     assert scheduler.exchange([source], set(), LATER) == []
     assert board.number[PUT_OFF] == 1
     assert scheduler._until_due_ns(LATER) == scheduler._epoch_ns  # by then it may be worth it
+    board.floats[IDLE_NS] = 1_000_000.0
+    board.integers[LAST_TURN_NS] = LATER
+    assert scheduler.exchange([], set(), LATER + 1_000_000) == []
+    assert kinds(scheduler.exchange([], set(), LATER + 1_000_001)) == ["filter", "sink"]
+    assert board.number[PUT_OFF] == 0
 
 
 def test_what_is_not_usual_is_left_to_the_scheduler() -> None:

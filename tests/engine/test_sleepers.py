@@ -8,26 +8,35 @@ from penstock.engine.sleepers import Seat, Sleepers, wait
 
 def test_the_first_to_sleep_watches_the_clock_until_it_leaves() -> None:
     sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
-    assert sleepers.add(first)
+    assert sleepers.add(first, 10)
     assert not sleepers.unwatched  # it wakes up by itself
-    assert not sleepers.add(second)
+    assert not sleepers.add(second, 10)
     assert sleepers.unwatched  # as soon as the first has left, nobody watches for the second
     sleepers.remove(first)
     assert sleepers.unwatched
-    assert sleepers.add(first)
+    assert sleepers.add(first, 10)
+
+
+def test_one_that_knows_of_something_earlier_watches_instead() -> None:
+    sleepers, first, second, third = Sleepers(Board(1)), Seat(), Seat(), Seat()
+    assert sleepers.add(first, 10)
+    assert sleepers.add(second, 9)
+    assert not sleepers.add(third, 9)
+    sleepers.remove(first)
+    assert not sleepers.add(first, 10)  # the second still watches
 
 
 def test_one_that_may_not_watch_leaves_it_to_the_next() -> None:
     sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
-    assert not sleepers.add(first, may_watch=False)
-    assert sleepers.add(second)
+    assert not sleepers.add(first, None)
+    assert sleepers.add(second, 10)
 
 
 def test_the_last_to_fall_asleep_is_woken_first() -> None:
     board = Board(1)
     sleepers, first, second = Sleepers(board), Seat(), Seat()
-    sleepers.add(first)
-    sleepers.add(second)
+    sleepers.add(first, 10)
+    sleepers.add(second, 10)
     assert board.number[SLEEPING] == 2
     sleepers.wake()
     wait(second, None)  # returns at once
@@ -40,7 +49,7 @@ def test_the_last_to_fall_asleep_is_woken_first() -> None:
 
 def test_one_that_was_woken_just_when_its_time_had_come_sleeps_again_the_next_time() -> None:
     sleepers, seat = Sleepers(Board(1)), Seat()
-    sleepers.add(seat)
+    sleepers.add(seat, 10)
     wait(seat, 0)  # its time has come
     sleepers.wake()  # before it could say so
     sleepers.remove(seat)
@@ -50,7 +59,7 @@ def test_one_that_was_woken_just_when_its_time_had_come_sleeps_again_the_next_ti
 def test_after_its_time_a_worker_no_longer_counts_as_asleep() -> None:
     board = Board(1)
     sleepers, seat = Sleepers(board), Seat()
-    sleepers.add(seat)
+    sleepers.add(seat, 10)
     wait(seat, 0)
     sleepers.remove(seat)
     assert board.number[SLEEPING] == 0
