@@ -408,13 +408,17 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
     return made
 
 
+#: Of all runs of one key's matches: some seconds.
+_MOST_STEPS = 100_000
+
+
 def _match(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, MatchSpec)
     made = []
     for group in _groups(streams[0], spec.keys):
         events = _ordered(group)
         key = Key(spec, schemas[0], [event.row for event in events], [event.place for event in events])
-        for report in simulate(key):
+        for report in simulate(key, _MOST_STEPS):
             time, order, sub = report.place
             for index, (bound, row) in enumerate(key.output(report)):
                 values = {name: events[bound[-1][1]].row[name] for name in spec.keys}

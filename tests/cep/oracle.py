@@ -154,9 +154,14 @@ class Run:
 # -- run by run ------------------------------------------------------------------------------------
 
 
+class ExplodesError(Exception):
+    """There are more runs than it is worth to go through one by one."""
+
+
 class Simulation:
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, most: int | None = None) -> None:
         self.key, self.spec = key, key.spec
+        self.left = most  # so many steps of single runs it may take; None: any number
         self.starts: list[tuple[int, list[Run]]] = []  # (number of the first event, its runs by preference)
         self.ticks: dict[int, int] = {}
         self.gone: set[int] = set()  # consumed events
@@ -309,6 +314,10 @@ class Simulation:
     def successors(
         self, run: Run, index: int, complete: list[tuple[Bindings, int | None]], opening: bool
     ) -> list[Run]:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise ExplodesError
         mode = self.spec.contiguity
         holds = self.key.holds
         takes = [
@@ -353,9 +362,10 @@ class Simulation:
         return made
 
 
-def simulate(key: Key) -> list[Report]:
-    """All matches of one key in the order of their rows."""
-    simulation = Simulation(key)
+def simulate(key: Key, most: int | None = None) -> list[Report]:
+    """All matches of one key in the order of their rows; fails with ``ExplodesError`` after so many steps of
+    single runs."""
+    simulation = Simulation(key, most)
     simulation.ends = {}
     return simulation.run()
 
