@@ -105,9 +105,9 @@ def next_read_ns(numbers, given_ns, now_ns):  # type: ignore[no-untyped-def]
     beat_ns = numbers[BEAT_NS]
     if beat_ns <= now_ns:
         beat_ns += patience_ns
-        if beat_ns <= now_ns or beat_ns > now_ns + patience_ns:
-            beat_ns = now_ns + patience_ns
-        numbers[BEAT_NS] = beat_ns
+    if beat_ns <= now_ns or beat_ns > now_ns + patience_ns:  # nothing came for long, or patience is less now
+        beat_ns = now_ns + patience_ns
+    numbers[BEAT_NS] = beat_ns
     wanted_ns = given_ns + patience_ns // 2
     if wanted_ns <= beat_ns - patience_ns:
         return now_ns

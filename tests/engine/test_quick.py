@@ -238,6 +238,8 @@ def test_beats_worked_by_hand() -> None:
     assert read(104_000, 110_000) == 110_000  # the beat at 109 was its own and is over
     assert board.number[BEAT_NS] == 117_000
     assert read(500_000, 500_000) == 508_000  # nothing has come for long: beats begin anew
+    board.number[PATIENCE_NS] = 2_000
+    assert read(500_000, 501_000) == 503_000  # less patience than when the beat was set
     board.number[PATIENCE_NS] = 1_000
     assert read(500_000, 500_000) == 501_000  # no patience: an epoch
 
