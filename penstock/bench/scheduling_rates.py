@@ -47,11 +47,13 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
     """
     nodes, rates = systems(), Rates()
 
-    def search(name: str, start: float, growth: float, steps: int) -> None:
+    def search(name: str, start: float, *, first: bool = False) -> None:
         def run(rate: float) -> Paced:
             return paced(workload, nodes[name], settings.queries, rate, settings.search, drains=False)
 
-        best = highest_rate(run, start, p99_ms=LIMIT_MS, steps=steps, growth=growth)
+        # The first search decides who takes part in the rounds: one bad run must not.
+        growth, steps = (_FIRST_GROWTH, _FIRST_STEPS) if first else (_GROWTH, _STEPS)
+        best = highest_rate(run, start, p99_ms=LIMIT_MS, steps=steps, growth=growth, patient=first)
         found = best.rate if best.sustains(LIMIT_MS) else 0.0
         rates.highest.setdefault(name, []).append(found)
         rates.runs.setdefault(name, []).append(best)
@@ -59,11 +61,10 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
 
     # The first run of many queries loads their kernels, and would fail for that.
     paced(workload, nodes["state"], settings.queries, 0.5 * _FIRST_RATE, settings.search)
-    search("state", _FIRST_RATE, _FIRST_GROWTH, _FIRST_STEPS)
+    search("state", _FIRST_RATE, first=True)
     for name in nodes:
         if name != "state":
-            first = _FIRST_SHARE * (rates.highest["state"][0] or _FIRST_RATE)
-            search(name, first, _FIRST_GROWTH, _FIRST_STEPS)
+            search(name, _FIRST_SHARE * (rates.highest["state"][0] or _FIRST_RATE), first=True)
     rates.highest["state"].clear()  # from afar: less exact than the searches that follow
     rates.runs["state"].clear()
     compared = compared_systems(rates.highest, settings.others)
@@ -74,7 +75,7 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
         for name in compared[:: 1 if number % 2 == 0 else -1]:
             if number or name == "state":
                 known = [rate for rate in rates.highest[name] if rate]
-                search(name, known[-1] if known else start[name], _GROWTH, _STEPS)
+                search(name, known[-1] if known else start[name])
             top = rates.highest[name][-1] or start[name]
             for share in SHARES if name in compared[: settings.at_shares] else ():
                 at = paced(workload, nodes[name], settings.queries, share * top, settings.at_share)

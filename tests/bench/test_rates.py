@@ -95,6 +95,18 @@ def test_a_run_that_fails_whenever_it_is_disturbed_is_given_up() -> None:
     assert asked == [64.0, 64.0, 32.0]
 
 
+def test_a_patient_search_tries_every_rate_that_fails_twice() -> None:
+    asked: list[float] = []
+
+    def run(rate: float) -> Paced:
+        asked.append(rate)
+        is_unlucky = len(asked) == 1
+        return Paced(rate, rate, 1.0, 10.0 if rate <= 100.0 and not is_unlucky else 500.0, True, NOTHING)
+
+    assert highest_rate(run, 64.0, steps=0, patient=True).rate == 64.0
+    assert asked == [64.0, 64.0, 128.0, 128.0]
+
+
 def test_a_system_that_sustains_nothing_is_reported_as_such() -> None:
     assert not highest_rate(Machine(0.0), 1e6).sustains(100.0)
 

@@ -239,7 +239,7 @@ def test_beats_worked_by_hand() -> None:
     assert board.number[BEAT_NS] == 117_000
     assert read(500_000, 500_000) == 508_000  # nothing has come for long: beats begin anew
     board.number[PATIENCE_NS] = 2_000
-    assert read(500_000, 501_000) == 503_000  # less patience than when the beat was set
+    assert read(500_500, 501_000) == 503_000  # less patience than when the beat was set
     board.number[PATIENCE_NS] = 1_000
     assert read(500_000, 500_000) == 501_000  # no patience: an epoch
 
