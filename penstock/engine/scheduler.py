@@ -127,6 +127,8 @@ class Scheduler:
         worker, and those who read from it are at work and will see what has come."""
         if not self._board.number[SOURCES_STAY] or source.blocked or source.finished or self._stopped:
             return False
+        if self._passes.leading[source.index]:
+            return False  # its readers are held by this very worker, which is to run them next
         running = self._is_running
         return all(running[reader.index] for reader in source.readers)
 
@@ -164,14 +166,17 @@ class Scheduler:
         with self._lock:
             if self._stopped:
                 return []
-            now_ns = time.perf_counter_ns()
-            due_ns = now_ns + self._until_due_ns(now_ns)
-            watches = self._sleepers.add(seat, None if self._waits_for_other else due_ns)
-            if self._sleepers.unwatched and self._next_look_ns > now_ns + _POLL_EPOCHS * self._epoch_ns:
-                self._nudge.set()  # from now on the scheduler's thread has someone to wake
-        wait(seat, due_ns - now_ns if watches else None)
-        with self._lock:
-            self._sleepers.remove(seat)
+            is_needed = self._has_come_meanwhile
+            if not is_needed:
+                now_ns = time.perf_counter_ns()
+                due_ns = now_ns + self._until_due_ns(now_ns)
+                watches = self._sleepers.add(seat, None if self._waits_for_other else due_ns)
+                if self._sleepers.unwatched and self._next_look_ns > now_ns + _POLL_EPOCHS * self._epoch_ns:
+                    self._nudge.set()  # from now on the scheduler's thread has someone to wake
+        if not is_needed:
+            wait(seat, due_ns - now_ns if watches else None)
+            with self._lock:
+                self._sleepers.remove(seat)
         return self.next_turns()
 
     @property
@@ -306,6 +311,16 @@ class Scheduler:
         """Whether nobody is given anything before the one worker that takes the short turns comes back."""
         return self._alone and self._held > 0
 
+    @property
+    def _has_come_meanwhile(self) -> bool:
+        """Whether there is something to do that came after a worker was given nothing and before it sleeps:
+        whoever brought it found nobody to wake."""
+        if self._waits_for_other:
+            return False
+        running = self._is_running
+        is_called = any(not (running[one.index] or one.blocked) for one in self._called)
+        return bool(self._unblocked) or is_called or len(self._queue) > 0
+
     def _catch_up(self, now_ns: int) -> None:
         """Whatever has to be done before someone is picked."""
         while self._unblocked:
@@ -367,8 +382,11 @@ class Scheduler:
         """Gives out with an operator all those behind it, if the policy puts them before it.
 
         They would be next as soon as its turn has sent them something, and find that in the cache. If one of
-        them has work already, it is left to other workers; and so is everything while those sleep.
+        them has work already, it is left to other workers; and so is everything while those sleep, and where
+        turns take only a part of what there is: how large a part, is said when they begin.
         """
+        if self._consumption is not None:
+            return
         behind, queue = self._passes.behind(first), self._queue
         for reader in behind:
             if self._is_running[reader.index] or reader.blocked or queue.priority(reader.index):

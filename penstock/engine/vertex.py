@@ -108,9 +108,15 @@ class Vertex:
             self._show_blocked(False)
 
     def _show_blocked(self, blocked: bool) -> None:
-        self.blocked = blocked
+        # ``blocked`` is set last and cleared first: whoever frees memory meanwhile either sees it and clears
+        # both, or does not see it yet, and then ``block`` itself does. Shown as blocked but not ``blocked``,
+        # an operator would never be picked again.
+        if not blocked:
+            self.blocked = False
         if self.board is not None:
             self.board[self.index] = blocked
+        if blocked:
+            self.blocked = True
 
     def _unblock(self) -> None:
         if self.blocked:

@@ -309,6 +309,16 @@ def test_a_source_goes_on_without_a_decision_while_its_readers_are_at_work() -> 
     assert not scheduler.stays(source)
 
 
+def test_a_source_whose_worker_has_its_readers_too_does_not_go_on_before_them() -> None:
+    scheduler = steady(1, workers=2)
+    ((source, _),) = scheduler.exchange([], set(), LATER)
+    for reader in scheduler._passes._behind[source.index]:
+        scheduler.figures.board.running[reader.index] = 1
+    assert scheduler.stays(source)
+    scheduler._passes.lead(source)
+    assert not scheduler.stays(source)
+
+
 def test_where_there_are_as_many_sources_as_workers_every_turn_of_one_is_decided() -> None:
     scheduler = steady(2, workers=2)
     source = scheduler.exchange([], set(), LATER)[0][0]

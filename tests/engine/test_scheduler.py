@@ -262,6 +262,46 @@ def test_a_turn_takes_what_policy_and_consumption_allow() -> None:
     assert _held(scheduled(two_sources(), consumption=AtMost(7)))[1] == 7
 
 
+def test_where_turns_take_a_part_of_what_there_is_nobody_goes_with_the_one_before() -> None:
+    scheduler = scheduled(fan_out(1), "min_latency", consumption=AtMost(7))
+    assert [limit for _, limit in scheduler.next_turns()] == [7]
+
+
+def test_who_is_freed_before_a_worker_sleeps_is_taken_at_once() -> None:
+    vertices = two_sources()
+    scheduler = scheduled(vertices)
+    first, other = taken(scheduler), taken(scheduler)
+    first.blocked = True
+    scheduler.finish(first, 1)
+    assert scheduler.next_turns() == []
+    first._unblock()  # nobody sleeps yet who could be woken
+    assert [vertex for vertex, _ in scheduler.sleep(Seat())] == [first]
+    assert scheduler.is_held(other)
+
+
+class _ShownBlocked:
+    """A board on which memory is freed, for an operator, in the moment in which it is shown as blocked."""
+
+    def __init__(self, vertex: Vertex) -> None:
+        self.vertex, self.shown = vertex, False
+
+    def __setitem__(self, index: int, blocked: bool) -> None:
+        if blocked:
+            self.vertex._unblock()
+        self.shown = blocked
+
+
+def test_memory_freed_while_an_operator_is_shown_as_blocked_leaves_it_as_it_is_shown() -> None:
+    vertex = two_sources()[0]
+    vertex.board = board = _ShownBlocked(vertex)  # type: ignore[assignment]
+    vertex._show_blocked(True)
+    assert vertex.blocked
+    assert board.shown
+    vertex._unblock()
+    assert not vertex.blocked
+    assert not board.shown
+
+
 def test_a_blocked_operator_comes_back_when_its_memory_is_freed() -> None:
     vertices = two_sources()
     scheduler = scheduled(vertices)
