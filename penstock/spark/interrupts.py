@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -37,3 +39,14 @@ class Interrupts:
         if self.noted:
             os._exit(128 + number)
         self.noted = True
+
+
+@contextmanager
+def handler_kept() -> Iterator[None]:
+    """Whoever takes Ctrl-C inside ``with``, as a new Spark context does, has it no longer at the end."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)

@@ -31,6 +31,17 @@ def main() -> None:
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     except ConnectionError:
         os._exit(_HUNG_UP)  # out of PySpark comes only what it could not tell Spark
+    except Exception as error:
+        if _is_unreachable(error):
+            os._exit(_HUNG_UP)  # Spark has ended since it started this process
+        raise
+
+
+def _is_unreachable(error: Exception) -> bool:
+    """Whether PySpark says that nobody listens any more where Spark did."""
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException) and error.getCondition() == "CANNOT_OPEN_SOCKET"
 
 
 def _run_daemon() -> None:

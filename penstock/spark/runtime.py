@@ -131,13 +131,13 @@ class Spark:
 
         ``on_progress`` is called after every batch.
         """
-        run: SparkRun | GroupedRun
-        if self.groups is None:
-            run = self.start(graph, name, on_built=on_built)
-        else:
-            run = self.start_groups(graph, name, on_built=on_built)
-        run.on_progress = on_progress
         with Interrupts() as interrupts:
+            run: SparkRun | GroupedRun
+            if self.groups is None:
+                run = self.start(graph, name, on_built=on_built)
+            else:
+                run = self.start_groups(graph, name, on_built=on_built)
+            run.on_progress = on_progress
             while not run.wait(_POLL_S):
                 if interrupts.noted:
                     run.stop()

@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.query.errors import PenstockError
+from penstock.spark.interrupts import handler_kept
 
 OLDEST_JAVA = 17
 _ATTEMPTS = 4
@@ -64,7 +65,8 @@ def spark_session(
         os.environ[_PYSPARK_PYTHON] = chosen["spark.pyspark.python"]  # PySpark itself reads only this
     for name, value in chosen.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with handler_kept():
+        session = builder.getOrCreate()
     if running is None:
         atexit.register(_stop, session)  # else Python's workers end with a trace on the terminal
     if running is None and master.startswith(_STANDALONE):

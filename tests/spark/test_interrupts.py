@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from penstock.spark.interrupts import Interrupts
+from penstock.spark.interrupts import Interrupts, handler_kept
 from tests.spark.processes import driver
 
 _PATIENCE_S = 240.0
@@ -25,10 +25,28 @@ def test_ctrl_c_ends_a_run_with_its_summary_and_nothing_else() -> None:
                 break
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all that is in the foreground
         said, errors = process.communicate(timeout=_PATIENCE_S)
-    assert process.returncode == 0, errors
+    check_stopped(process.returncode, said, errors)
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_a_run_is_being_started_ends_it_with_its_summary() -> None:
+    with driver("tests.spark.live_app", "start") as process:
+        said, errors = process.communicate(timeout=_PATIENCE_S)
+    check_stopped(process.returncode, said, errors)
+
+
+def check_stopped(code: int, said: str, errors: str) -> None:
+    assert code == 0, errors
     told = [line for line in said.splitlines() if not line.startswith("batch ")]
     assert told[0].startswith("stopped after ")
     assert [line for line in errors.splitlines() if "incubator modules" not in line] == []
+
+
+def test_who_takes_ctrl_c_from_us_gives_it_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with handler_kept():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_the_first_ctrl_c_is_noted_and_the_handler_comes_back() -> None:

@@ -73,6 +73,15 @@ def test_a_planner_that_spark_needs_no_more_ends_without_a_word(
     assert planner.communicate(timeout=_PATIENCE_S) == (b"", b"")
 
 
+def test_a_planner_whose_spark_has_ended_already_ends_without_a_word(
+    environment: dict[str, str], folder: Path
+) -> None:
+    environment["PYTHON_WORKER_FACTORY_SOCK_PATH"] = str(folder / "gone.sock")
+    environment.pop("PYTHON_WORKER_FACTORY_SECRET", None)
+    planner = start(environment, "-m", "pyspark.sql.streaming.python_streaming_source_runner")
+    assert planner.communicate(timeout=_PATIENCE_S) == (b"", b"")
+
+
 def test_what_else_goes_wrong_is_said(environment: dict[str, str]) -> None:
     said = start(environment, "-m", "no_such_module").communicate(timeout=_PATIENCE_S)[1]
     assert b"no_such_module" in said
