@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,12 +36,12 @@ class Rates:
     """What was found: by system, one value for every round it took part in."""
 
     highest: dict[str, list[float]] = field(default_factory=dict)
-    runs: dict[str, list[Paced]] = field(default_factory=dict)  # at the highest rate
     at_share: dict[str, dict[float, list[Paced]]] = field(default_factory=dict)
 
 
 def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
-    """All systems once; then the state-based policy, threads and the best others, until all rounds are done.
+    """All systems once, from afar; then the state-based policy, threads and the best others in rounds, each
+    from where its last search has ended.
 
     Systems take turns within a round, in one direction and then in the other, so that a machine that grows
     slower does not favour one of them.
@@ -51,12 +52,11 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
         def run(rate: float) -> Paced:
             return paced(workload, nodes[name], settings.queries, rate, settings.search, drains=False)
 
-        # The first search decides who takes part in the rounds: one bad run must not.
         growth, steps = (_FIRST_GROWTH, _FIRST_STEPS) if first else (_GROWTH, _STEPS)
-        best = highest_rate(run, start, p99_ms=LIMIT_MS, steps=steps, growth=growth, patient=first)
+        # Patient: one bad run must not end a search, nor decide who takes part in the rounds.
+        best = highest_rate(run, start, p99_ms=LIMIT_MS, steps=steps, growth=growth, patient=True)
         found = best.rate if best.sustains(LIMIT_MS) else 0.0
         rates.highest.setdefault(name, []).append(found)
-        rates.runs.setdefault(name, []).append(best)
         progress(f"scheduling: {workload.name}, {name}: {found / 1e6:.2f} M/s under {LIMIT_MS:.0f} ms")
 
     # The first run of many queries loads their kernels, and would fail for that.
@@ -65,20 +65,17 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
     for name in nodes:
         if name != "state":
             search(name, _FIRST_SHARE * (rates.highest["state"][0] or _FIRST_RATE), first=True)
-    rates.highest["state"].clear()  # from afar: less exact than the searches that follow
-    rates.runs["state"].clear()
     compared = compared_systems(rates.highest, settings.others)
-    start = {name: found[0] for name, found in rates.highest.items() if found}
-    start["state"] = max(start.values())
+    start = {name: rates.highest[name].pop() for name in compared}  # less exact than the searches that follow
+    top = max(start.values())
+    start = {name: found or _FIRST_SHARE * top for name, found in start.items()}
     for number in range(settings.rounds):
         progress(f"scheduling: {workload.name}, round {number + 1} of {settings.rounds}")
         for name in compared[:: 1 if number % 2 == 0 else -1]:
-            if number or name == "state":
-                known = [rate for rate in rates.highest[name] if rate]
-                search(name, known[-1] if known else start[name])
-            top = rates.highest[name][-1] or start[name]
+            search(name, start[name])
+            start[name] = rates.highest[name][-1] or start[name]
             for share in SHARES if name in compared[: settings.at_shares] else ():
-                at = paced(workload, nodes[name], settings.queries, share * top, settings.at_share)
+                at = paced(workload, nodes[name], settings.queries, share * start[name], settings.at_share)
                 rates.at_share.setdefault(name, {}).setdefault(share, []).append(at)
     return rates
 
@@ -94,7 +91,8 @@ def rate_ratios(highest: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """State-based over threads, and over the best other policy: medians of the rounds' ratios.
 
     Against the others, the least of the medians counts: the best of several in each round would be the
-    luckiest of them. A policy that took part in the first round only was slower there than those that stayed.
+    luckiest of them. A policy that was searched for once only was slower then than those that stayed. NaN
+    where nobody sustained anything that it could be compared with.
     """
     state = highest["state"]
     against = {
@@ -102,10 +100,9 @@ def rate_ratios(highest: Mapping[str, Sequence[float]]) -> dict[str, float]:
         for name, found in highest.items()
         if name != "state" and len(found) == len(state) and any(found)
     }
-    threads = against.pop(THREADS)
     return {
-        "rate_under_100ms_state_vs_threads": threads,
-        "state_vs_best_other": min(against.values()),
+        "rate_under_100ms_state_vs_threads": against.pop(THREADS, math.nan),
+        "state_vs_best_other": min(against.values(), default=math.nan),
     }
 
 

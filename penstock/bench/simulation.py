@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from penstock.bench.heap import keep_freed_memory
 from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, progress
 from penstock.bench.scheduling_systems import LIMIT_MS, THREADS, WORKERS, WORKLOADS, warm_up
@@ -84,6 +85,7 @@ def run(options: Options) -> Report:
     plan = FULL if options.full else SHORT
     began_s = time.monotonic()
     mix = WORKLOADS["mix"]
+    keep_freed_memory()
     progress("simulation: compiling and warming up")
     warm_up(Lengths(0.2, 0.3))
     before = Usage.now()

@@ -188,7 +188,10 @@ class Scheduled:
         return max(1, min(limit, self._run.consumption.events(self.flow.pending[operator])))
 
     def _hold_behind(self, worker: int, first: int) -> None:
-        """Takes all operators behind one with it, if they would be next as soon as its turn has ended."""
+        """Takes all operators behind one with it, if they would be next as soon as its turn has ended; not
+        where turns take only a part of what there is."""
+        if not isinstance(self._run.consumption, All):
+            return
         behind, potential = self._behind[first], self._plan.potential
         for reader in behind:
             is_free = self._running[reader] is None and not self._queue.priority(reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +93,11 @@ def test_a_round_in_which_the_other_sustained_nothing_is_left_out() -> None:
     assert rate_ratios(highest)["rate_under_100ms_state_vs_threads"] == 2.25
 
 
+def test_where_the_others_sustained_nothing_there_is_no_ratio_and_no_failure() -> None:
+    ratios = rate_ratios({"state": [10.0, 10.0], THREADS: [0.0, 0.0], "a": [0.0]})
+    assert all(math.isnan(ratio) for ratio in ratios.values())
+
+
 def test_the_ablation_ratio_is_the_geometric_mean_over_workloads_of_median_ratios() -> None:
     found = {
         "one_1": {7: {"full": [4.0, 9.0, 8.0], "TM": [2.0, 3.0, 2.0]}},  # 2, 3, 4
@@ -167,7 +173,7 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     at_share = {"state": {0.5: [paced(2.0), paced(3.0)], 0.8: [paced(4.0)]}}
     found = {"yahoo": {1: {"TQ": [1.0, 2.0], "full": [2.0, 3.0]}}}
     steps = {"rate_yahoo": {"state": [Sample(0.1, 2.0, 1.0, 1.0, 1.0)]}}
-    rates = Rates({"state": [1e6, 2e6], "random": [1e6]}, {}, at_share)
+    rates = Rates({"state": [1e6, 2e6], "random": [1e6]}, at_share)
     drawn = [
         draw_curves(curves, tmp_path / "deep" / "a.png"),
         draw_shares(at_share, tmp_path / "b.png"),
