@@ -8,7 +8,13 @@ from dataclasses import asdict, dataclass
 from penstock.bench.heap import keep_freed_memory
 from penstock.bench.rates import Lengths
 from penstock.bench.report import Options, Report, median, progress
-from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases, measure_ablation
+from penstock.bench.scheduling_ablation import (
+    ablation_figures,
+    ablation_ratios,
+    cases,
+    measure_ablation,
+    profile_figures,
+)
 from penstock.bench.scheduling_curves import curve_figures, measure_curves
 from penstock.bench.scheduling_plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
 from penstock.bench.scheduling_rates import (
@@ -103,7 +109,7 @@ def run(options: Options) -> Report:
             grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others, at_shares=grid.at_shares
         ),
     )
-    throughput = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation, grid.pairs)
+    throughput, profiled = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation, grid.pairs)
     compared = compared_systems(rates.highest, 1)
     steps = measure_steps(_tops(grid), compared, grid.step_s, grid.sample_s)
     known = {"mix": median(rates.highest["state"])}
@@ -132,6 +138,7 @@ def run(options: Options) -> Report:
             "planning_share": planning_share(rates),
             **rate_figures(rates),
             "ablation_events_per_s": ablation_figures(throughput),
+            "ablation_profile": profile_figures(profiled),
             "steps": step_figures(steps, grid.step_s),
             "queries": curve_figures(curves),
             "seconds": time.monotonic() - began_s,

@@ -10,6 +10,7 @@ from penstock.bench.rates import Lengths
 from penstock.bench.report import median, progress
 from penstock.bench.scheduling_rates import spread
 from penstock.bench.scheduling_systems import WORKLOADS, ablation, hand_over_sizes, handing_over, unpaced
+from penstock.metrics.run import RunMetrics
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class Case:
 #: Case → hand-over size → system → events per second, one for every round.
 Throughput = dict[str, dict[int, dict[str, list[float]]]]
 
+#: Case → system → its runs with one query and the largest hand-overs, of which the profile is made.
+Profiled = dict[str, dict[str, list[RunMetrics]]]
+
 #: Single rounds differ by half; the ratio of one query on blocks is taken from so many more.
 PAIRS = 8
 QUERIES = 6  # as in the paper's other experiments
@@ -44,7 +48,7 @@ def cases(*, full: bool) -> list[Case]:
 
 def measure_ablation(
     measured: Sequence[Case], rounds: int, lengths: Lengths, of_pairs: Lengths
-) -> Throughput:
+) -> tuple[Throughput, Profiled]:
     """As fast as the queries go; the systems take turns in every round.
 
     Runs with the largest hand-overs, which are the slowest to begin and the ones that are compared, take
@@ -64,20 +68,49 @@ def measure_ablation(
                     by_system[system].append(run.read / run.elapsed_s)
             told = {size: _millions(by_system) for size, by_system in by_size.items()}
             progress(f"scheduling: ablation, {case}, round {number + 1} of {rounds}, M/s: {told}")
+    profiled: Profiled = {}
     for number in range(PAIRS):
         for case in measured:
             if case.queries == 1:
-                _measure_pair(case, found[str(case)][case.sizes[-1]], of_pairs, turned=number % 2 == 1)
+                runs = profiled.setdefault(str(case), {"TM": [], "full": []})
+                by_system = found[str(case)][case.sizes[-1]]
+                _measure_pair(case, by_system, runs, of_pairs, turned=number % 2 == 1)
         progress(f"scheduling: ablation, pair {number + 1} of {PAIRS}")
-    return found
+    return found, profiled
 
 
-def _measure_pair(case: Case, by_system: dict[str, list[float]], lengths: Lengths, *, turned: bool) -> None:
+def _measure_pair(
+    case: Case,
+    by_system: dict[str, list[float]],
+    profiled: dict[str, list[RunMetrics]],
+    lengths: Lengths,
+    *,
+    turned: bool,
+) -> None:
     """Threads and scheduling on blocks once more, next to each other: their ratio is what is asked for."""
     for system in ("full", "TM") if turned else ("TM", "full"):
         node = handing_over(ablation()[system], case.sizes[-1])
         run = unpaced(WORKLOADS[case.workload], node, case.queries, lengths)
         by_system[system].append(run.read / run.elapsed_s)
+        profiled[system].append(run)
+
+
+def profile_figures(profiled: Profiled) -> dict[str, object]:
+    """What each operator of one query takes of one processor, and what an event costs it; medians. With a
+    thread for every operator that includes the waiting for a processor and for the interpreter lock."""
+    return {
+        case: {
+            system: {
+                one.id: {
+                    "busy_share": median([run[one.id].busy_ns / run.elapsed_s / 1e9 for run in runs]),
+                    "event_ns": median([run[one.id].cost_ns for run in runs]),
+                }
+                for one in runs[0].operators
+            }
+            for system, runs in by_system.items()
+        }
+        for case, by_system in profiled.items()
+    }
 
 
 def ablation_ratios(found: Throughput, size: int) -> dict[str, float]:

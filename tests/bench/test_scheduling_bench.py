@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.bench.rates import Paced
 from penstock.bench.scheduling import FULL, MIX_QUERIES, SHORT, decision_share, planning_share
-from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases
+from penstock.bench.scheduling_ablation import ablation_figures, ablation_ratios, cases, profile_figures
 from penstock.bench.scheduling_curves import Point, curve_figures
 from penstock.bench.scheduling_plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
 from penstock.bench.scheduling_rates import Rates, compared_systems, rate_figures, rate_ratios
@@ -96,6 +96,15 @@ def test_a_round_in_which_the_other_sustained_nothing_is_left_out() -> None:
 def test_where_the_others_sustained_nothing_there_is_no_ratio_and_no_failure() -> None:
     ratios = rate_ratios({"state": [10.0, 10.0], THREADS: [0.0, 0.0], "a": [0.0]})
     assert all(math.isnan(ratio) for ratio in ratios.values())
+
+
+def test_the_profile_has_the_median_share_and_cost_of_every_operator() -> None:
+    runs = [
+        RunMetrics(2.0, (OperatorMetrics("a", "filter", 0, 100, 1, 1, busy_ns, 0, 0, 0, 0, 0, 0, 0),), {})
+        for busy_ns in (10**9, 4 * 10**9, 5 * 10**8)
+    ]
+    expected = {"busy_share": 0.5, "event_ns": 1e7}
+    assert profile_figures({"yahoo_1": {"TM": runs}}) == {"yahoo_1": {"TM": {"a": expected}}}
 
 
 def test_the_ablation_ratio_is_the_geometric_mean_over_workloads_of_median_ratios() -> None:
