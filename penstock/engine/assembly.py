@@ -66,6 +66,9 @@ def assemble(
         if on_built is not None:
             on_built(position + 1, len(graph))
     _connect_readers(vertices)
+    if settings.turn_log is not None:
+        for vertex in vertices:
+            vertex.counters = settings.turn_log.counters(vertex.operator)
     return vertices
 
 
@@ -103,7 +106,8 @@ def _instances(build: Build, settings: Settings) -> list[Operator]:
                 origin=node.origin,
             )
         count = min(node.spec.source.partitions, settings.worker_count)
-        return [SourceOperator(build, settings.source_batch, (i, count)) for i in range(count)]
+        batch, every_ms = settings.source_batch, settings.marker_every_ms
+        return [SourceOperator(build, batch, (i, count), every_ms) for i in range(count)]
     if isinstance(node.spec, SinkSpec):
         return [SinkOperator(build)]
     return [operator_for(build)]

@@ -106,7 +106,9 @@ class Execution:
             memory_cap_bytes=self._memory.cap_bytes,
             workers=self._settings.worker_count,
             decision_ns=self._runner.decision_ns,
-            planning_ns=getattr(self._runner, "planning_ns", 0),  # bound threads plan no epochs
+            # threads that operators are bound to ask nobody, and plan no epochs
+            decisions=getattr(self._runner, "decisions", 0),
+            planning_ns=getattr(self._runner, "planning_ns", 0),
             routing={
                 v.operator.id.removesuffix(SPLIT): v.operator.metrics()
                 for v in self._vertices

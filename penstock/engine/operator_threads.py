@@ -62,7 +62,7 @@ class OperatorThreads:
             thread.join()
 
     #: The operating system decides, and nobody counts what that takes.
-    decision_ns = planning_ns = 0
+    decision_ns = decisions = planning_ns = 0
 
     def open_wait_ns(self, vertex: Vertex, now_ns: int) -> int:
         """How long an operator has had work and no turn, now."""

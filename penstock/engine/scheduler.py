@@ -92,7 +92,7 @@ class Scheduler:
         self._nudge = Event()  # wakes that thread
         self._alone = False  # the turns at hand are so short that one worker should take them all
         self._stopped = False
-        self._asked = 0
+        self.decisions = 0
         self._clock_ns = _cost_of_clock_ns()
         # What the processor has spent on picking operators and taking them back, by samples.
         self.decision_ns = 0
@@ -117,8 +117,8 @@ class Scheduler:
         """Gives back operators whose turns have ended and takes the next. ``stopped``: those whose turns
         something ended before they had taken all there was."""
         with self._lock:
-            self._asked += 1
-            if self._asked % _TIMED:
+            self.decisions += 1
+            if self.decisions % _TIMED:
                 return self._exchange(vertices, stopped, ended_ns, most)
             return self._timed_exchange(vertices, stopped, ended_ns, most)
 

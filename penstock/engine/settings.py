@@ -7,8 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.binding.policy import BindingPolicy
+from penstock.engine.source import MARKER_EVERY_MS
 from penstock.memory.blocks import ChunkShape
 from penstock.memory.layout import Layout
+from penstock.metrics.turns import TurnLog
 from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
@@ -45,6 +47,8 @@ class Settings:
     source_batch: int | None = None  # the most events of one read from a source
     prune_sources: bool = True  # leave out source columns that no query reads
     epoch_us: int = 1_000  # the scheduler's period
+    marker_every_ms: int = MARKER_EVERY_MS  # how often every source sends a marker that measures latency
+    turn_log: TurnLog | None = None  # told of every turn: to look into a run, at the price of its memory
     threads: str = "pool"  # or "per_operator"
     memory: str = "blocks"  # or "queues"
     binding: str | BindingPolicy | None = None  # which worker owns which operator; None: any runs any
@@ -64,6 +68,7 @@ class Settings:
             "max_chunks": 2,
             "turn_blocks": 1,
             "epoch_us": 1,
+            "marker_every_ms": 1,
             "tasks": 1,
             "virtual_partitions": 1,
         }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.sources.reader import BadRecord, NodeSource, Reader
 
 _SOURCE_SHIFT, _PARTITION_SHIFT = 56, 44  # $order = source | partition | offset
-MARKER_PERIOD_NS = 50_000_000
+MARKER_EVERY_MS = 50  # a latency marker, unless the settings say otherwise
 
 
 class SourceOperator(Operator):
@@ -31,7 +31,13 @@ class SourceOperator(Operator):
     on where reads were cut.
     """
 
-    def __init__(self, build: Build, batch: int | None = None, share: tuple[int, int] = (0, 1)) -> None:
+    def __init__(
+        self,
+        build: Build,
+        batch: int | None = None,
+        share: tuple[int, int] = (0, 1),
+        marker_every_ms: int = MARKER_EVERY_MS,
+    ) -> None:
         super().__init__(build)
         spec = build.node.spec
         assert isinstance(spec, SourceSpec)
@@ -46,6 +52,7 @@ class SourceOperator(Operator):
         self._next = 0
         self._watermark = START_OF_TIME
         self._next_marker_ns = 0
+        self._marker_every_ns = marker_every_ms * 1_000_000
         self._stopping = False
         self.bad_records = 0
         self.finished = False
@@ -128,7 +135,8 @@ class SourceOperator(Operator):
             scheduled_ns = self._next_marker_ns or now_ns
             since_ns = min(scheduled_ns, created_ns) if burst_ns is None else min(burst_ns, now_ns)
             outbox.append(LatencyMarker(since_ns, now_ns))
-            self._next_marker_ns = max(scheduled_ns + MARKER_PERIOD_NS, now_ns - MARKER_PERIOD_NS)
+            every_ns = self._marker_every_ns
+            self._next_marker_ns = max(scheduled_ns + every_ns, now_ns - every_ns)
         if all(partition.reader.finished for partition in self._partitions):
             self._finish(outbox, complete=True)
         return taken

@@ -61,6 +61,10 @@ class WorkerPool:
         return self._scheduler.decision_ns
 
     @property
+    def decisions(self) -> int:
+        return self._scheduler.decisions
+
+    @property
     def planning_ns(self) -> int:
         return self._scheduler.planning_ns
 

@@ -23,6 +23,7 @@ class RunMetrics:
     memory_cap_bytes: int = 0
     workers: int = 1
     decision_ns: int = 0  # spent by workers on picking operators and giving them back
+    decisions: int = 0  # how often they did
     planning_ns: int = 0  # spent on measuring operators and planning epochs
     rebinding: RebindMetrics | None = None  # None: operators are not bound to threads
     routing: dict[str, RoutingMetrics] = field(default_factory=dict)  # by operator that runs in several tasks
@@ -87,6 +88,7 @@ class RunMetrics:
             operators=tuple(operator.since(earlier[operator.id]) for operator in self.operators),
             latency={query: now - earlier.latency[query] for query, now in self.latency.items()},
             decision_ns=self.decision_ns - earlier.decision_ns,
+            decisions=self.decisions - earlier.decisions,
             planning_ns=self.planning_ns - earlier.planning_ns,
             rebinding=_rebinding_since(self.rebinding, earlier.rebinding),
             _by_id={},

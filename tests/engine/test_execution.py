@@ -12,6 +12,7 @@ import penstock as ps
 from penstock import col, count, tumbling
 from penstock.engine.execution import Execution
 from penstock.engine.node import Node
+from penstock.metrics.turns import TurnLog
 from penstock.query.errors import PenstockError, RunError
 
 EVENTS = 2_000
@@ -53,6 +54,27 @@ def test_metrics_name_every_operator_and_count_what_passed() -> None:
     assert (evens.processed, evens.emitted, evens.selectivity, evens.pending) == (EVENTS, EVENTS // 2, 0.5, 0)
     assert evens.cost_ns > 0
     assert metrics["even"].processed == EVENTS // 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"threads": "per_operator"}, {"binding": "greedy"}])
+def test_a_turn_log_has_every_turn_and_what_it_sent(settings: dict[str, Any]) -> None:
+    app, log = ps.App("a"), TurnLog()
+    stream = app.source("numbers", numbers(), event_time="ts")
+    app.sink("even", stream.filter(col("x") % 2 == 0, name="evens"), ps.sinks.Memory())
+    metrics = app.run(on=small(turn_log=log, **settings)).metrics
+    assert sorted(log.turns) == ["even", "evens", "numbers"]
+    for operator in metrics.operators:
+        turns = log.turns[operator.id]
+        assert sum(turn.taken for turn in turns) == operator.processed
+        assert len(turns) == operator.turns
+        assert [turn.began_ns for turn in turns] == sorted(turn.began_ns for turn in turns)
+    assert sum(turn.emitted for turn in log.turns["evens"]) == EVENTS // 2
+
+
+def test_workers_count_how_often_they_decide() -> None:
+    app = ps.App("a")
+    app.sink("all", app.source("numbers", numbers(), event_time="ts"), ps.sinks.Memory())
+    assert app.run(on=small()).metrics.decisions > 0
 
 
 def test_latency_markers_reach_every_sink_and_are_timed() -> None:
@@ -156,6 +178,7 @@ def test_no_thread_is_left_behind() -> None:
     [
         ({"workers": -1}, "workers must be at least 0: got -1"),
         ({"max_chunks": 1}, "max_chunks must be at least 2: got 1"),
+        ({"marker_every_ms": 0}, "marker_every_ms must be at least 1: got 0"),
         ({"block_events": 0}, "block_events must be at least 1: got 0"),
         ({"block_events": 1.5}, "block_events must be at least 1: got 1.5"),
     ],
