@@ -7,7 +7,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from penstock.bench.rates import Lengths, Paced, farthest_behind_s
@@ -36,8 +36,13 @@ Predicted = Mapping[str, Mapping[float, float]]
 Measured = Mapping[str, Mapping[float, Sequence[float]]]
 
 _ALONE_BELOW_NS = 50_000  # as in the engine's hand-overs
-_MARK_EVERY_NS = 5_000_000
+#: Markers of a source, measured and simulated. At the engine's 50 ms a run would look at latency at a dozen
+#: moments, and their 99th percentile would be the worst of them.
+MARK_EVERY_MS = 5
+#: With fifty operators the engine's plans are as far apart as it lets them be.
+_PLAN_EVERY_EPOCHS = 10
 _DRAIN_S = 0.3
+SEEDS = 3
 
 Job = TypeVar("Job")
 Found = TypeVar("Found")
@@ -63,10 +68,11 @@ def run_like(node: Node, lengths: Lengths) -> Run:
     return Run(
         lengths.warm_up_s + lengths.measured_s,
         drain_s=_DRAIN_S,
-        mark_every_ns=_MARK_EVERY_NS,
+        mark_every_ns=MARK_EVERY_MS * 1_000_000,
         turn_limit=node.turn_limit,
         adaptation=node.adaptation,
         epoch_ns=node.epoch_us * 1_000,
+        plan_every_ns=_PLAN_EVERY_EPOCHS * node.epoch_us * 1_000,
         capacity=node.max_chunks * node.chunk_blocks * node.block_events,
         reads_by_epoch=True,
         alone_below_ns=_ALONE_BELOW_NS,
@@ -77,14 +83,22 @@ def run_like(node: Node, lengths: Lengths) -> Run:
 def predict(
     found: Calibrated, policies: Sequence[str], rates: Sequence[float], lengths: Lengths, processes: int = 0
 ) -> dict[str, dict[float, float]]:
-    """Simulates every policy at every rate."""
+    """Simulates every policy at every rate, with several seeds, of which the median counts."""
     run, keys = run_like(Node(), lengths), [(policy, rate) for rate in rates for policy in policies]
     jobs = [
-        Simulation(found.graph(rate), policy, found.machine(policy, WORKERS), run, lengths.warm_up_s)
+        Simulation(
+            found.graph(rate),
+            policy,
+            found.machine(policy, WORKERS),
+            replace(run, seed=seed),
+            lengths.warm_up_s,
+        )
         for policy, rate in keys
+        for seed in range(SEEDS)
     ]
-    p99_ms = dict(zip(keys, in_processes(Simulation.p99_ms, jobs, processes), strict=True))
-    return {policy: {rate: p99_ms[policy, rate] for rate in rates} for policy in policies}
+    p99_ms = in_processes(Simulation.p99_ms, jobs, processes)
+    middle = {key: median(p99_ms[place * SEEDS :][:SEEDS]) for place, key in enumerate(keys)}
+    return {policy: {rate: middle[policy, rate] for rate in rates} for policy in policies}
 
 
 def measure(
@@ -96,7 +110,7 @@ def measure(
     rounds: int,
 ) -> dict[str, dict[float, list[float]]]:
     """Runs every policy at every rate, round after round, every other round from the last to the first."""
-    nodes = systems()
+    nodes = {name: replace(node, marker_every_ms=MARK_EVERY_MS) for name, node in systems().items()}
     found: dict[str, dict[float, list[float]]] = {policy: {rate: [] for rate in rates} for policy in policies}
     for number in range(rounds):
         progress(f"simulation: measuring, round {number + 1} of {rounds}")
@@ -161,28 +175,43 @@ class Order:
 
 def order_of(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Order:
     """Compares one figure of every policy."""
-    same = ordered_pairs([Prediction(*item) for item in predicted.items()], dict(measured))
-    return Order(len(same), tuple(pair for pair, is_same in same.items() if not is_same))
+    return clear_order_of(predicted, {policy: [figure] for policy, figure in measured.items()})
+
+
+def clear_order_of(predicted: Mapping[str, float], measured: Mapping[str, Sequence[float]]) -> Order:
+    """Compares one figure of every policy with those of several rounds: only the pairs of which every round
+    of one was below every round of the other. The rest may be noise."""
+    middle = {policy: median(rounds) for policy, rounds in measured.items()}
+    pairs, wrong = 0, []
+    for pair, is_same in ordered_pairs([Prediction(*item) for item in predicted.items()], middle).items():
+        one, other = (measured[policy] for policy in pair)
+        if max(one) < min(other) or max(other) < min(one):
+            pairs += 1
+            wrong += [] if is_same else [pair]
+    return Order(pairs, tuple(wrong))
 
 
 def orders_by_rate(predicted: Predicted, measured: Measured) -> dict[float, Order]:
     """Compares the latencies at each rate, by the medians of the rounds."""
     middle = medians(measured)
-    rates = next(iter(predicted.values())).keys()
-    return {rate: order_of(_at(predicted, rate), _at(middle, rate)) for rate in rates}
+    return {rate: order_of(_at(predicted, rate), _at(middle, rate)) for rate in _rates(predicted)}
 
 
 def clear_order(predicted: Predicted, measured: Measured) -> Order:
-    """Over all rates, only the pairs that every round put in the same order: others are noise."""
-    middle, pairs, wrong = medians(measured), 0, []
-    for rate in next(iter(predicted.values())):
-        predictions = [Prediction(policy, by_rate[rate]) for policy, by_rate in predicted.items()]
-        for (one, other), is_same in ordered_pairs(predictions, _at(middle, rate)).items():
-            rounds = zip(measured[one][rate], measured[other][rate], strict=True)
-            if len({a < b for a, b in rounds}) == 1:
-                pairs += 1
-                wrong += [] if is_same else [(one, other)]
-    return Order(pairs, tuple(wrong))
+    """Compares the latencies at all rates, where the rounds leave no doubt."""
+    return together(
+        clear_order_of(_at(predicted, rate), {policy: by_rate[rate] for policy, by_rate in measured.items()})
+        for rate in _rates(predicted)
+    )
+
+
+def highest_of_rounds(measured: Measured, limit_ms: float = LIMIT_MS) -> dict[str, list[float]]:
+    """As ``highest_rates``, of every round by itself."""
+    found = {}
+    for policy, by_rate in measured.items():
+        rounds = zip(*by_rate.values(), strict=True)
+        found[policy] = [_crossing(dict(zip(by_rate, p99_ms, strict=True)), limit_ms) for p99_ms in rounds]
+    return found
 
 
 def together(orders: Iterable[Order]) -> Order:
@@ -201,6 +230,10 @@ def in_processes(function: Callable[[Job], Found], jobs: Sequence[Job], processe
         return [function(job) for job in jobs]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as executor:
         return list(executor.map(function, jobs))
+
+
+def _rates(predicted: Predicted) -> Iterable[float]:
+    return next(iter(predicted.values()))
 
 
 def _at(figures: Predicted, rate: float) -> dict[str, float]:

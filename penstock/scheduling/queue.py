@@ -61,6 +61,10 @@ class SchedulingQueue:
     def __len__(self) -> int:
         return int(self._views[3][0])
 
+    def first(self) -> int | None:
+        """The operator with the highest priority, which stays; None if there is none."""
+        return int(best(self._priority, self._tickets)) if self._views[3][0] else None
+
     def pop(self) -> int | None:
         """Takes out the operator with the highest priority; None if there is none."""
         known, taken, _, counts = self._views

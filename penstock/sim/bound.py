@@ -211,11 +211,11 @@ class Bound:
     def _process(self, thread: int, task: Task) -> None:
         flow, machine, operator = self.flow, self._machine, task.operator
         group: Group = task.payload
-        cost_ns = flow.cost(operator, group[1])
+        cost_ns = flow.cost(operator, group[1], [group])
         work_ns = cost_ns
         if self._is_shared:
             hold_ns = machine.serial_ns * flow.handovers(operator, group[1])
-            work_ns += self._serial.use(thread, self.clock.now_ns, hold_ns)
+            work_ns += self._serial.use(self.clock.now_ns, hold_ns)
         if self._last_operator[thread] != operator:
             self._last_operator[thread] = operator
             self._overheads.operator_switches += 1

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 
 from penstock.sim.clock import Clock
-from penstock.sim.operators import Group, SimGraph
+from penstock.sim.operators import COLD_AFTER_NS, Group, SimGraph, Window
 from penstock.sim.results import Recorder
 
 #: What waits at an operator: when it came there, and the group.
@@ -31,7 +31,13 @@ class Flow:
         self._costs = [operator.cost for operator in graph.operators]
         # One per operator: its n-th turn costs the same whoever runs it and whatever else is drawn meanwhile.
         self._cost_randoms = [np.random.default_rng([seed, 1, number]) for number in range(size)]
+        self._ended_ns = [0] * size  # when each had its last turn
         self._emitters = [operator.selectivity.emitter() for operator in graph.operators]
+        self._closings = {
+            number: (window.closings(), window.closing_ns)
+            for number, operator in enumerate(graph.operators)
+            if isinstance(window := operator.selectivity, Window) and window.closing_ns
+        }
 
     def arrive(self, operator: int, group: Group) -> None:
         """Puts a group in front of an operator, now."""
@@ -60,13 +66,22 @@ class Flow:
         self.pending[operator] -= weight
         return taken, groups
 
-    def cost(self, operator: int, count: int) -> int:
-        """What a turn on so many events takes, drawn."""
-        return self._costs[operator].of(count, self._cost_randoms[operator])
+    def cost(self, operator: int, count: int, groups: list[Group], *, is_cold: bool = False) -> int:
+        """What a turn takes on these groups, so many events in all, drawn. ``is_cold``: its thread has not
+        run since other threads did, whenever its last turn was."""
+        idle_ns = self._idle_ns(operator, is_cold)
+        cost_ns = self._costs[operator].of(count, self._cost_randoms[operator], idle_ns)
+        if operator in self._closings:
+            closed, closing_ns = self._closings[operator]
+            cost_ns += round(closed(groups) * closing_ns)
+        return cost_ns
 
-    def fixed_ns(self, operator: int) -> float:
-        """The part of a turn's cost that does not depend on its size."""
-        return self._costs[operator].turn_ns
+    def fixed_ns(self, operator: int, *, is_cold: bool = False) -> float:
+        """The part of its next turn's cost that does not depend on the turn's size."""
+        return self._costs[operator].fixed_ns(self._idle_ns(operator, is_cold))
+
+    def _idle_ns(self, operator: int, is_cold: bool) -> int:
+        return COLD_AFTER_NS if is_cold else self.clock.now_ns - self._ended_ns[operator]
 
     def handovers(self, operator: int, count: int) -> int:
         """In how many pieces so many events come to the operator."""
@@ -79,6 +94,7 @@ class Flow:
         emitted = 0
         for group in out:
             emitted += group[1]
+        self._ended_ns[operator] = now_ns
         recorder.turn(operator, taken, emitted, cost_ns)
         if not self.pending[operator]:
             recorder.empty(operator, now_ns)
@@ -92,8 +108,10 @@ class Flow:
     def hand_on(self, operator: int, out: list[Group]) -> None:
         """Puts what an operator emitted in front of its readers."""
         for reader in self.children[operator]:
+            is_end = not self.children[reader]
             for group in out:
-                self.arrive(reader, group)
+                if group[1] or group[2] or not is_end:  # an end does not look at the time
+                    self.arrive(reader, group)
 
     def is_blocked(self, operator: int) -> bool:
         """Whether a reader has as much waiting as it may."""

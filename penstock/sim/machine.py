@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -17,7 +18,9 @@ class Machine:
     operator_switch_ns: for a thread to go on with another operator (its code and state are not in the cache).
     serial_ns: what only one thread at a time can do: taking a turn or a task from a queue that all share.
     holds_interpreter: whether the fixed part of every turn holds a lock that all threads share, as Python's.
-    handover_ns: for a thread to get such a lock when another had it before.
+    handover_ns: for a thread to get such a lock that it had to wait for.
+    lock_uses: how often a turn takes that lock, since kernels give it up and take it back. More than once
+        only with a thread per operator, where many wait for it; a handful of workers mostly find it free.
     barrier_ns: for one barrier, on every thread, beyond the waiting for the slowest.
     rebind_ns: for a thread to act on one rebind.
     slice_ns: how long a thread may keep its core while others wait for one.
@@ -29,6 +32,7 @@ class Machine:
     serial_ns: int = 0
     holds_interpreter: bool = False
     handover_ns: int = 0
+    lock_uses: int = 1
     barrier_ns: int = 0
     rebind_ns: int = 0
     slice_ns: int = 3_000_000
@@ -41,26 +45,50 @@ class Serial:
         self._machine = machine
         self._overheads = overheads
         self._free_ns = 0
-        self._holder = -1
 
-    def use(self, thread: int, now_ns: int, hold_ns: int) -> int:
+    def use(self, now_ns: int, hold_ns: int) -> int:
         """Takes it as soon as it is free; returns how long the caller waits for it and holds it."""
         if not hold_ns:
             return 0
-        if self._holder != thread:
-            hold_ns += self._machine.handover_ns
-            self._holder = thread
         begin_ns = max(now_ns, self._free_ns)
+        if begin_ns > now_ns:  # it sleeps meanwhile and has to be woken
+            hold_ns += self._machine.handover_ns
         self._free_ns = begin_ns + hold_ns
         self._overheads.serial_ns += hold_ns
         self._overheads.serial_wait_ns += begin_ns - now_ns
         return self._free_ns - now_ns
 
-    def turn_ns(self, thread: int, now_ns: int, cost_ns: int, fixed_ns: float) -> int:
-        """A turn that costs so much in all, ``fixed_ns`` of it on whatever the size: with its serial part."""
+    def turn_ns(self, now_ns: int, cost_ns: int, fixed_ns: float, *, decides: bool = True) -> int:
+        """A turn that costs so much in all, ``fixed_ns`` of it on whatever the size: with its serial part. Of
+        turns that a thread took together only the first decides: the others are taken already."""
         machine = self._machine
         inside_ns = min(cost_ns, round(fixed_ns)) if machine.holds_interpreter else 0
-        return cost_ns - inside_ns + self.use(thread, now_ns, machine.serial_ns + inside_ns)
+        taking_ns = machine.serial_ns if decides else 0
+        return cost_ns - inside_ns + self.use(now_ns, taking_ns + inside_ns)
+
+
+class Lock:
+    """A lock that threads wait for without a core, in the order they come; who gets it needs one again."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: deque[tuple[Action, tuple[object, ...]]] = deque()
+
+    def take(self, action: Action, *arguments: object) -> None:
+        """Calls ``action`` as soon as the lock is the caller's."""
+        if self._is_taken:
+            self._waiting.append((action, arguments))
+        else:
+            self._is_taken = True
+            action(*arguments)
+
+    def give_up(self) -> None:
+        """The next one has it now, if there is one."""
+        if self._waiting:
+            action, arguments = self._waiting.popleft()
+            action(*arguments)
+        else:
+            self._is_taken = False
 
 
 class Processor:

@@ -22,6 +22,9 @@ Group = tuple[int, int, bool]
 Emitter = Callable[[list[Group]], list[Group]]
 
 
+#: By when an operator's code and state have left the caches.
+COLD_AFTER_NS = 10_000_000
+
 _NOTHING = Constant(0.0)
 
 
@@ -30,22 +33,29 @@ class Cost:
     """What a turn on n events takes: ``turn_ns`` + n draws of ``event`` + ``sort_ns`` · n · log2 n.
 
     ``batch`` cuts the n events into ⌈n / batch⌉ hand-overs that each cost ``turn_ns``; without it there is
-    one. ``jitter`` multiplies the whole by a log-normal factor of mean 1: no turn is quite like another.
+    one. ``cold_ns`` is added to it for an operator that was idle for ``COLD_AFTER_NS`` or longer, whose code
+    and state others have taken from the caches, and the less the shorter it was. ``jitter`` multiplies the
+    whole by a log-normal factor of mean 1: no turn is quite like another.
     """
 
     event: Distribution = _NOTHING
     turn_ns: float = 0.0
     sort_ns: float = 0.0
     batch: int | None = None
+    cold_ns: float = 0.0
     jitter: float = 0.0
+
+    def fixed_ns(self, idle_ns: int = 0) -> float:
+        """What a hand-over costs whatever its size."""
+        return self.turn_ns + self.cold_ns * min(1.0, idle_ns / COLD_AFTER_NS)
 
     def handovers(self, count: int) -> int:
         """How many hand-overs bring so many events."""
         return 1 if self.batch is None else max(1, -(-count // self.batch))
 
-    def of(self, count: int, random: np.random.Generator) -> int:
+    def of(self, count: int, random: np.random.Generator, idle_ns: int = 0) -> int:
         """One turn's duration, drawn."""
-        duration = self.turn_ns * self.handovers(count) + self.event.total_ns(count, random)
+        duration = self.fixed_ns(idle_ns) * self.handovers(count) + self.event.total_ns(count, random)
         if self.sort_ns and count > 1:
             duration += self.sort_ns * count * math.log2(count)
         if self.jitter:
@@ -98,11 +108,30 @@ class Ratio:
 class Window:
     """Emits ``groups`` events when an event beyond the window's end closes it, nothing before.
 
-    Latency markers pass at once, so that the wait for the end of a window is not counted as latency.
+    Latency markers pass at once, so that the wait for the end of a window is not counted as latency. Closing
+    costs ``closing_ns`` more than the turn would. With ``tells_time`` every turn emits a group without
+    events, as an operator sends watermarks: whoever reads it and is not an end gets a turn for that.
     """
 
     period_ns: int
     groups: int
+    closing_ns: float = 0.0
+    tells_time: bool = False
+
+    def closings(self) -> Callable[[list[Group]], int]:
+        """Counts the windows that groups close; remembers which one is open."""
+        open_window = -1
+
+        def count(groups: list[Group]) -> int:
+            nonlocal open_window
+            closed = 0
+            for born_ns, _, _ in groups:
+                window = born_ns // self.period_ns
+                closed += window > open_window >= 0
+                open_window = max(open_window, window)
+            return closed
+
+        return count
 
     def emitter(self) -> Emitter:
         open_window = -1
@@ -116,6 +145,8 @@ class Window:
                 open_window = max(open_window, window)
                 if closes or marked:
                     out.append((born_ns, self.groups if closes else 0, marked))
+            if self.tells_time and groups and not out:
+                out.append((groups[-1][0], 0, False))
             return out
 
         return emit

@@ -16,6 +16,19 @@ def operators_behind(topology: Topology, most: int = MOST_BEHIND) -> tuple[tuple
     return tuple(_behind(first, topology, most) for first in range(len(topology.children)))
 
 
+def are_chains(topology: Topology, behind: tuple[tuple[int, ...], ...]) -> tuple[bool, ...]:
+    """For each operator whether it and all behind it stand in a row, so that only one could run at a time.
+
+    >>> topology = Topology(((1, 2), (), ()), ("source", "sink", "sink"))
+    >>> are_chains(topology, operators_behind(topology))
+    (False, True, True)
+    """
+    return tuple(
+        all(len(topology.children[number]) <= 1 for number in (first, *behind[first]))
+        for first in range(len(topology.children))
+    )
+
+
 def _behind(first: int, topology: Topology, most: int) -> tuple[int, ...]:
     held = {first}
     for number in range(first + 1, len(topology.children)):

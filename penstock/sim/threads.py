@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.sim.clock import Clock
 from penstock.sim.flow import Feed, Flow
-from penstock.sim.machine import Machine, Processor, Serial
+from penstock.sim.machine import Lock, Machine, Processor, Serial
 from penstock.sim.operators import Group, SimGraph
 from penstock.sim.results import SimResult
 from penstock.sim.scheduled import Run
@@ -23,6 +25,8 @@ class ThreadPerOperator:
         overheads = self.flow.recorder.overheads
         self._processor = Processor(self.clock, machine, size, overheads)
         self._serial = Serial(machine, overheads)
+        self._uses = machine.lock_uses if machine.holds_interpreter else 1
+        self._lock = Lock()
         self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         self._running: list[list[Group] | None] = [None] * size
         self._parents = graph.topology.parents
@@ -61,13 +65,34 @@ class ThreadPerOperator:
         if self._rest_ns and operator in self._rest_until_ns and self._rests(operator):
             return
         taken, groups = flow.take(operator, self._run.turn_limit)
-        cost_ns = flow.cost(operator, taken)
+        cost_ns = flow.cost(operator, taken, groups, is_cold=True)
         self._running[operator] = groups
-        work_ns = self._serial.turn_ns(operator, self.clock.now_ns, cost_ns, flow.fixed_ns(operator))
-        self._processor.run(operator, work_ns, self._end, operator, taken, groups, cost_ns)
+        fixed_ns = flow.fixed_ns(operator, is_cold=True)
+        if self._uses > 1:
+            uses, inside_ns = self._uses if taken else 1, min(cost_ns, round(fixed_ns))
+            parts_ns = inside_ns // uses, (cost_ns - inside_ns) // uses
+            self._lock.take(self._hold, operator, parts_ns, uses, taken, groups, cost_ns)
+        else:
+            work_ns = self._serial.turn_ns(self.clock.now_ns, cost_ns, fixed_ns)
+            self._processor.run(operator, work_ns, self._end, operator, taken, groups, cost_ns)
         if flow.capacity is not None:  # it has made room in its input
             for parent in self._parents[operator]:
                 self._start(parent)
+
+    def _hold(self, operator: int, parts_ns: tuple[int, int], left: int, *turn: Any) -> None:
+        """The interpreter lock is this thread's: the part of a turn that needs it."""
+        self._processor.run(operator, parts_ns[0], self._give_up, operator, parts_ns, left, *turn)
+
+    def _give_up(self, operator: int, parts_ns: tuple[int, int], left: int, *turn: Any) -> None:
+        """The part of a turn that goes on without the lock; then it is taken again, or the turn has ended."""
+        if left > 1:
+            self._processor.run(operator, parts_ns[1], self._take, operator, parts_ns, left - 1, *turn)
+        else:
+            self._processor.run(operator, parts_ns[1], self._end, operator, *turn)
+        self._lock.give_up()
+
+    def _take(self, *part: Any) -> None:
+        self._lock.take(self._hold, *part)
 
     def _rests(self, source: int) -> bool:
         """Whether a source rests, and is woken up when it has; if not, its rest begins with this turn."""

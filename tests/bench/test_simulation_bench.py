@@ -20,12 +20,13 @@ from penstock.bench.simulation import (
     scaling_figures,
     scaling_ratios,
 )
-from penstock.bench.simulation_calibration import Calibrated, calibrated
+from penstock.bench.simulation_calibration import Calibrated, by_turns, calibrated
 from penstock.bench.simulation_load import Usage
 from penstock.bench.simulation_plots import draw_predictions, draw_scaling
 from penstock.bench.simulation_policies import (
     POLICIES,
     clear_order,
+    highest_of_rounds,
     highest_rates,
     latency_ms,
     order_of,
@@ -36,7 +37,9 @@ from penstock.bench.simulation_policies import (
 from penstock.engine.node import Node
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
+from penstock.metrics.turns import Turn
 from penstock.sim.calibration import MachineCosts
+from penstock.sim.operators import Window
 
 PREDICTED = {"a": {1e6: 10.0, 2e6: 1_000.0}, "b": {1e6: 20.0, 2e6: 500.0}, "c": {1e6: 20.5, 2e6: 50.0}}
 MEASURED = {
@@ -50,16 +53,18 @@ def operator(id_: str, kind: str, turns: int, events: int, busy_ns: int, emitted
     return OperatorMetrics(id_, kind, 0, events, emitted, turns, busy_ns, 0, 0, 0, 0, 0, 0, 0)
 
 
-def metrics(turns: int, events: int, decision_ns: int = 0) -> RunMetrics:
+def metrics(turns: int, events: int) -> RunMetrics:
     """5,000 ns a turn; 20 ns an event at the source, which is halved, and 60 ns at the sink."""
     source = operator("in", "source", turns, events, turns * 5_000 + events * 20, events // 2)
     sink = operator("out", "sink", turns, events // 2, turns * 5_000 + events * 30, 0)
-    return RunMetrics(1.0, (source, sink), {}, decision_ns=decision_ns)
+    return RunMetrics(1.0, (source, sink), {})
 
 
 def found() -> Calibrated:
-    runs = [metrics(100, 10_000, 3_000_000), metrics(20, 200_000, 600_000)]
-    return calibrated(runs, {"in": ("out",), "out": ()}, {"in": 1.0}, MachineCosts(7_000.0, 900.0))
+    """Deciding takes 15 µs with ``state`` and 40 µs with ``min_cost``; threads take the lock nine times."""
+    runs = [metrics(100, 10_000), metrics(20, 200_000)]
+    first = calibrated(runs, {"in": ("out",), "out": ()}, {"in": 1.0}, MachineCosts(7_000.0, 900.0))
+    return replace(first, decision_ns={"state": 15_000.0, "min_cost": 40_000.0}, lock_uses=9)
 
 
 # -- calibration ---------------------------------------------------------------------------------
@@ -69,7 +74,7 @@ def test_calibration_tells_turns_events_and_decisions_apart() -> None:
     figures = found().figures()
     assert figures["turn_ns"] == pytest.approx(5_000)
     assert figures["event_ns"] == pytest.approx({"in": 20.0, "out": 60.0})
-    assert figures["decision_ns"] == pytest.approx(3_600_000 / 240)  # over the turns of both operators
+    assert figures["decision_ns"] == {"state": 15_000.0, "min_cost": 40_000.0}
     assert figures["context_switch_ns"] == 7_000.0
 
 
@@ -82,7 +87,39 @@ def test_threads_pay_for_no_decisions() -> None:
     state, threads = found().machine("state", 2), found().machine(THREADS, 2)
     assert (state.serial_ns, threads.serial_ns) == (15_000, 0)
     assert state.holds_interpreter
-    assert replace(state, serial_ns=0) == threads
+    assert (state.lock_uses, threads.lock_uses) == (1, 9)
+    assert replace(state, serial_ns=0, lock_uses=9) == threads
+
+
+def turns_of(events: int, event_ns: int, idle_ns: int, emitted: int, bursts: bool) -> list[Turn]:
+    """30 turns that cost 8 µs, 20 µs more after 10 ms and so much an event; every tenth sends, or all do."""
+    found, now_ns = [], 0
+    for number in range(30):
+        took_ns = 8_000 + 20_000 * idle_ns // 10_000_000 + events * event_ns
+        sends = not bursts or number % 10 == 9
+        found.append(Turn(now_ns, took_ns + (500_000 if bursts and sends else 0), events, emitted * sends))
+        now_ns += found[-1].took_ns + idle_ns
+    return found
+
+
+def test_the_turns_of_runs_under_load_tell_costs_and_closings() -> None:
+    logs = [
+        {
+            "in": turns_of(events, 20, idle_ns, events, bursts=False),
+            "out": turns_of(events, 60, idle_ns, 5, bursts=True),
+        }
+        for events, idle_ns in ((40_000, 10_000_000), (4_000, 10_000_000), (100, 1_000_000))
+    ]
+    by_log = by_turns(found(), logs)
+    figures = by_log.figures()
+    assert (figures["turn_ns"], figures["cold_turn_ns"]) == pytest.approx((8_000, 20_000), rel=1e-3)
+    assert figures["event_ns"] == pytest.approx({"in": 20.0, "out": 60.0}, rel=1e-3)
+    assert figures["closing_ns"] == pytest.approx({"out": 500_000.0}, rel=1e-3)
+    graph = by_log.graph(1e6)
+    assert isinstance(graph.operators[1].selectivity, Window)
+    # 20 and 60 ns an event at most, and half a millisecond in so many events
+    every = figures["closing_every"]["out"]
+    assert by_log.capacity(2) == pytest.approx(2e9 / (20 + 0.5 * 60 + 500_000 / every), rel=1e-3)
 
 
 def test_sources_share_a_rate() -> None:
@@ -118,6 +155,8 @@ def test_the_highest_rate_lies_where_the_latency_reaches_the_limit() -> None:
     # 10 to 1,000 ms in one doubling: 100 ms after half of it
     rates = highest_rates(PREDICTED, 100.0)
     assert rates == pytest.approx({"a": 1e6 * math.sqrt(2), "b": 1e6 * 2**0.5, "c": 2e6})
+    of_rounds = highest_of_rounds({"a": {1e6: [10.0, 200.0], 2e6: [1_000.0, 300.0]}}, 100.0)
+    assert of_rounds["a"] == pytest.approx([1e6 * math.sqrt(2), 0.0])
     assert highest_rates({"slow": {1e6: 101.0, 2e6: 50.0}}, 100.0) == {"slow": 0.0}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.sim.clock import Clock
-from penstock.sim.machine import Machine, Processor, Serial
+from penstock.sim.machine import Lock, Machine, Processor, Serial
 from penstock.sim.results import Overheads
 
 
@@ -68,14 +68,36 @@ def test_a_thread_with_more_to_do_goes_on_without_a_switch_until_its_slice_ends(
 def test_what_is_serial_is_used_by_one_at_a_time() -> None:
     overheads = Overheads()
     serial = Serial(Machine(handover_ns=3), overheads)
-    assert serial.use(0, 100, 10) == 13  # handed over to the first
-    assert serial.use(1, 100, 10) == 26  # waits for 13, then 13
-    assert serial.use(1, 200, 10) == 10  # has it already
-    assert (overheads.serial_ns, overheads.serial_wait_ns) == (36, 13)
+    assert serial.use(100, 10) == 10  # nobody has it
+    assert serial.use(100, 10) == 23  # waits for 10, is handed it, then 10
+    assert serial.use(123, 10) == 10  # just free
+    assert serial.use(200, 0) == 0  # does not need it
+    assert (overheads.serial_ns, overheads.serial_wait_ns) == (33, 10)
 
 
 def test_the_fixed_part_of_a_turn_is_serial_where_it_holds_the_interpreter() -> None:
     serial = Serial(Machine(holds_interpreter=True), Overheads())
-    assert serial.turn_ns(0, 0, cost_ns=100, fixed_ns=20.0) == 100
-    assert serial.turn_ns(1, 0, cost_ns=100, fixed_ns=20.0) == 120
-    assert Serial(Machine(), Overheads()).turn_ns(1, 0, cost_ns=100, fixed_ns=20.0) == 100
+    assert serial.turn_ns(0, cost_ns=100, fixed_ns=20.0) == 100
+    assert serial.turn_ns(0, cost_ns=100, fixed_ns=20.0) == 120
+    assert Serial(Machine(), Overheads()).turn_ns(0, cost_ns=100, fixed_ns=20.0) == 100
+
+
+def test_of_turns_taken_together_only_the_first_pays_for_the_taking() -> None:
+    serial = Serial(Machine(serial_ns=7), Overheads())
+    assert serial.turn_ns(0, cost_ns=100, fixed_ns=20.0) == 107
+    assert serial.turn_ns(107, cost_ns=100, fixed_ns=20.0, decides=False) == 100
+
+
+def test_a_lock_is_given_to_those_who_wait_in_the_order_they_came() -> None:
+    lock, has = Lock(), []
+    for name in "abc":
+        lock.take(has.append, name)
+    assert has == ["a"]
+    lock.give_up()
+    lock.take(has.append, "d")
+    assert has == ["a", "b"]
+    for _ in range(3):
+        lock.give_up()
+    assert has == ["a", "b", "c", "d"]
+    lock.take(has.append, "e")
+    assert has == ["a", "b", "c", "d", "e"]

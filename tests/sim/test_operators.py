@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.sim.distributions import Constant
-from penstock.sim.operators import Cost, PerGroup, Ratio, SimGraph, Window
+from penstock.sim.operators import COLD_AFTER_NS, Cost, PerGroup, Ratio, SimGraph, Window
 from tests.sim.graphs import At, line, operator
 
 RANDOM = np.random.default_rng(0)
@@ -46,6 +46,26 @@ def test_a_window_emits_when_a_later_event_closes_it() -> None:
     assert emit([(99, 1, True)]) == [(99, 0, True)]
     assert emit([(100, 1, False)]) == [(100, 5, False)]
     assert emit([(350, 1, True)]) == [(350, 5, True)]
+
+
+def test_a_window_counts_what_it_closes() -> None:
+    closed = Window(period_ns=100, groups=5, closing_ns=1.0).closings()
+    assert closed([(10, 3, False), (90, 2, False)]) == 0
+    assert closed([(100, 1, False), (150, 1, False), (210, 1, False)]) == 2
+    assert closed([(205, 1, False)]) == 0  # late
+
+
+def test_a_window_that_tells_the_time_sends_something_with_every_turn() -> None:
+    emit = Window(period_ns=100, groups=5, tells_time=True).emitter()
+    assert emit([(10, 3, False), (90, 2, False)]) == [(90, 0, False)]
+    assert emit([(100, 1, False)]) == [(100, 5, False)]
+    assert emit([]) == []
+
+
+def test_an_operator_that_was_idle_for_long_is_cold() -> None:
+    cost = Cost(Constant(2.0), turn_ns=100.0, cold_ns=40.0)
+    idle = [0, COLD_AFTER_NS // 2, COLD_AFTER_NS, 5 * COLD_AFTER_NS]
+    assert [cost.of(8, RANDOM, idle_ns) for idle_ns in idle] == [116, 136, 156, 156]
 
 
 def test_one_result_per_group() -> None:

@@ -143,12 +143,23 @@ def test_sources_read_by_epochs_wait_for_the_next_one() -> None:
 
 
 def test_short_turns_are_taken_by_one_worker_alone() -> None:
-    arrivals = {0: At(((0, 1),)), 1: At(((0, 1),))}
-    graph = side_by_side(100.0, 100.0, arrivals=arrivals)
-    together = run_of(graph, 2, reads_by_epoch=True, epoch_ns=1_000)
-    alone = run_of(graph, 2, reads_by_epoch=True, epoch_ns=1_000, alone_below_ns=500)
-    assert together.quantile_ms(1.0) * 1e6 == pytest.approx(1_100)
-    assert alone.quantile_ms(1.0) * 1e6 == pytest.approx(1_200)
+    # op0 and op1 run until 1500 and 1600; the plan of 1000 sees one event each at op2 and op3
+    arrivals = {0: At(((0, 15),)), 1: At(((0, 16),)), 2: At(((500, 1),)), 3: At(((500, 1),))}
+    graph = side_by_side(100.0, 100.0, 100.0, 100.0, arrivals=arrivals)
+
+    def ends(result: SimResult) -> list[int]:
+        return sorted(500 + int(result.latency_ns[op][0]) for op in ("op2", "op3"))
+
+    assert ends(run_of(graph, 2, epoch_ns=1_000)) == [1_600, 1_700]
+    assert ends(run_of(graph, 2, epoch_ns=1_000, alone_below_ns=500)) == [1_700, 1_800]
+
+
+def test_what_is_known_to_take_long_brings_the_second_worker_back() -> None:
+    # the same, but at 1550 op0 gets much more, and its first turn was large: 1 ns an event, 200 of them
+    arrivals = {0: At(((0, 1_500), (1_550, 200))), 1: At(((0, 16),)), 2: At(((500, 1),)), 3: At(((500, 1),))}
+    graph = side_by_side(1.0, 100.0, 100.0, 100.0, arrivals=arrivals)
+    result = run_of(graph, 2, epoch_ns=1_000, alone_below_ns=50)
+    assert 1_550 + int(result.latency_ns["op0"][1]) == 1_750
 
 
 def by_state(graph: SimGraph, adaptation: Adaptation, **settings: object) -> SimResult:
@@ -156,13 +167,20 @@ def by_state(graph: SimGraph, adaptation: Adaptation, **settings: object) -> Sim
     return simulate_scheduled(graph, policy_named("state", adaptation), Machine(1), 1, run)
 
 
-def test_a_source_that_is_late_by_less_than_half_the_patience_waits_for_the_next_epoch() -> None:
+def test_a_source_that_is_late_goes_on_at_once_and_else_is_seen_by_the_next_plan() -> None:
     # read at 1000, for 900 ns; the event of 1200 has waited for 700 then: more than half an epoch
     graph = side_by_side(90.0, arrivals={0: At(((0, 10), (1_200, 1)))})
     hasty = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0))
     patient = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0), source_idle=10.0)
     assert by_state(graph, hasty, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 790]
     assert by_state(graph, patient, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 890]
+
+
+def test_a_patient_source_that_was_read_empty_waits_for_the_beat_where_no_plan_comes_before() -> None:
+    graph = side_by_side(90.0, arrivals={0: At(((0, 10), (1_200, 1)))})
+    patient = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0), source_idle=10.0)
+    result = by_state(graph, patient, reads_by_epoch=True, plan_every_ns=50_000)
+    assert result.latency_ns["op0"].tolist() == [1_900, 8_891]  # the beat of 10001, and 90 ns
 
 
 def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> None:
@@ -178,14 +196,19 @@ def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> Non
 
 
 def test_short_turns_are_taken_in_rounds_so_that_the_shortest_queue_has_its_turn() -> None:
-    # 3 events at op0, 2 at op1, 1 at op2 from 0 on; while they run, op0 gets 3 more: by length it would be
-    # before op1 and op2, but those are in the round: op0 1000-1030, op1 -1050, op2 -1060
-    arrivals = {0: At(((0, 3), (1_001, 3))), 1: At(((0, 2),)), 2: At(((0, 1),))}
-    graph = side_by_side(10.0, 10.0, 10.0, arrivals=arrivals)
-    settings = {"reads_by_epoch": True, "epoch_ns": 1_000, "alone_below_ns": 500}
-    result = run_of(graph, 2, passes=True, **settings)
+    # op3 runs until 1500. By then 3 events wait at op0, 2 at op1, 1 at op2; at 1501 op0 gets 3 more: by
+    # length it would be before op1 and op2, but those are in the round: op0 1500-1530, op1 -1550, op2 -1560
+    arrivals = {0: At(((500, 3), (1_501, 3))), 1: At(((500, 2),)), 2: At(((500, 1),)), 3: At(((0, 15),))}
+    graph = side_by_side(10.0, 10.0, 10.0, 100.0, arrivals=arrivals)
+    result = run_of(graph, 1, passes=True, epoch_ns=1_000, alone_below_ns=500)
     assert [result.latency_ns[f"op{number}"][0] for number in range(3)] == [1_030, 1_050, 1_060]
-    assert result.processed.tolist() == [6, 2, 1]
+    assert result.processed.tolist() == [6, 2, 1, 15]
+
+
+def test_plans_may_be_farther_apart_than_epochs() -> None:
+    graph = side_by_side(10.0, arrivals={0: At(((0, 1),))})
+    assert run_of(graph, 1, epoch_ns=100_000).overheads.decisions == 11  # in 1 ms, both ends counted
+    assert run_of(graph, 1, epoch_ns=100_000, plan_every_ns=500_000).overheads.decisions == 3
 
 
 def test_there_is_no_pass_while_other_workers_have_nothing_to_do() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.scheduling.thresholds import Adaptation
+from penstock.sim.distributions import Constant
 from penstock.sim.machine import Machine
-from penstock.sim.operators import SimGraph
+from penstock.sim.operators import Cost, SimGraph, SimOperator
 from penstock.sim.results import SimResult
 from penstock.sim.scheduled import Run
 from penstock.sim.threads import simulate_threads
@@ -52,3 +53,18 @@ def test_sources_rest_from_turn_to_turn_as_the_engine_s_do() -> None:
     # the first at once, the others together when 2,000 ns are over
     assert rested.latency_ns["op0"].tolist() == [10, 1_920, 1_820]
     assert run_of(graph, Machine(2), adaptation=adaptation).latency_ns["op0"].tolist() == [10, 10, 10]
+
+
+def test_threads_queue_for_the_interpreter_lock_at_every_kernel_of_a_turn() -> None:
+    operators = tuple(SimOperator(name, Cost(Constant(80.0), turn_ns=20.0)) for name in ("a", "b"))
+    graph = SimGraph(operators, ((), ()), {0: At(((0, 1),)), 1: At(((0, 1),))})
+    machine = Machine(2, holds_interpreter=True, lock_uses=2)
+    # 10 ns with the lock, 40 without, twice. a: 0-10-50, 50-60-100; b has to wait: 10-20-60, 60-70-110
+    result = run_of(graph, machine)
+    assert [result.latency_ns[name].tolist() for name in ("a", "b")] == [[100], [110]]
+
+
+def test_a_thread_that_gets_a_core_finds_its_operator_cold() -> None:
+    operator = SimOperator("a", Cost(Constant(80.0), turn_ns=20.0, cold_ns=7.0))
+    graph = SimGraph((operator,), ((),), {0: At(((0, 1), (200, 1)))})
+    assert run_of(graph, Machine(2)).latency_ns["a"].tolist() == [107, 107]
