@@ -22,13 +22,16 @@ class RateSettings:
     queries: int
     search: Lengths
     at_share: Lengths
-    others: int  # so many of the other policies, the best of the first round, take part in every round
+    others: (
+        int  # so many of the other policies, the best of the first round, take part in every round after it
+    )
     at_shares: int  # so many of the compared systems are run at parts of their highest rate too
 
 
 _GROWTH, _STEPS = 1.1, 1  # of a search that begins where the round before has ended
 _FIRST_GROWTH, _FIRST_STEPS = 2.0, 1  # of the first search for a system
 _FIRST_SHARE = 0.25  # of the state-based policy's rate: what is too much takes longest to find out
+_NEAR = 0.5  # of the best first search: who is below takes part in no round
 
 
 @dataclass
@@ -40,8 +43,9 @@ class Rates:
 
 
 def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
-    """All systems once, from afar; then the state-based policy, threads and the best others in rounds, each
-    from where its last search has ended.
+    """All systems once, from afar; then the state-based policy, threads and all others that come near it in a
+    round, and in all further rounds those two and the best others of that one, each from where its last
+    search has ended.
 
     Systems take turns within a round, in one direction and then in the other, so that a machine that grows
     slower does not favour one of them.
@@ -65,7 +69,7 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
     for name in nodes:
         if name != "state":
             search(name, _FIRST_SHARE * (rates.highest["state"][0] or _FIRST_RATE), first=True)
-    compared = compared_systems(rates.highest, settings.others)
+    compared = compared_systems(rates.highest, len(nodes), _NEAR)
     start = {name: rates.highest[name].pop() for name in compared}  # less exact than the searches that follow
     top = max(start.values())
     start = {name: found or _FIRST_SHARE * top for name, found in start.items()}
@@ -77,14 +81,18 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
             for share in SHARES if name in compared[: settings.at_shares] else ():
                 at = paced(workload, nodes[name], settings.queries, share * start[name], settings.at_share)
                 rates.at_share.setdefault(name, {}).setdefault(share, []).append(at)
+        if number == 0:
+            compared = compared_systems({name: rates.highest[name] for name in compared}, settings.others)
     return rates
 
 
-def compared_systems(highest: Mapping[str, Sequence[float]], others: int) -> list[str]:
-    """The systems of every round: the state-based policy, threads and the best of the other policies."""
+def compared_systems(highest: Mapping[str, Sequence[float]], others: int, near: float = 0.0) -> list[str]:
+    """The systems of a round: the state-based policy, threads and the best of the other policies by their
+    first search, those that come near the best of all."""
     rest = [name for name in highest if name not in ("state", THREADS) and highest[name]]
     best = sorted(rest, key=lambda name: highest[name][0], reverse=True)
-    return ["state", THREADS, *best[:others]]
+    least = near * max((found[0] for found in highest.values() if found), default=0.0)
+    return ["state", THREADS, *[name for name in best if highest[name][0] >= least][:others]]
 
 
 def rate_ratios(highest: Mapping[str, Sequence[float]]) -> dict[str, float]:

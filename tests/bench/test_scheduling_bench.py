@@ -75,6 +75,8 @@ def test_a_mix_keeps_the_proportions_of_the_rates() -> None:
 def test_the_best_others_of_the_first_round_stay() -> None:
     highest = {"state": [], "a": [1.0], "b": [3.0], "c": [2.0], THREADS: [9.0]}
     assert compared_systems(highest, 2) == ["state", THREADS, "b", "c"]
+    nearest = compared_systems({"state": [8.0], THREADS: [1.0], "a": [3.9], "b": [4.0], "c": [9.0]}, 9, 0.5)
+    assert nearest == ["state", THREADS, "c"]  # half of the best, which is 9
 
 
 def test_rate_ratios_are_medians_of_the_rounds_against_the_best_other() -> None:
