@@ -205,6 +205,18 @@ def test_short_turns_are_taken_in_rounds_so_that_the_shortest_queue_has_its_turn
     assert result.processed.tolist() == [6, 2, 1, 15]
 
 
+def test_short_sources_are_taken_several_at_once_with_one_decision() -> None:
+    arrivals = {number: At(((0, 1), (5_000, 1))) for number in range(3)}
+    graph = side_by_side(10.0, 10.0, 10.0, arrivals=arrivals)
+    adaptation = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0))
+    run = Run(1e-5, drain_s=0.0, adaptation=adaptation, passes=True)
+    machine = Machine(1, serial_ns=7)
+    result = simulate_scheduled(graph, policy_named("state", adaptation), machine, 1, run)
+    # how long they take is known after the first time: three decisions, then one
+    assert result.overheads.serial_ns == 4 * 7
+    assert sorted(int(result.latency_ns[f"op{number}"][1]) for number in range(3)) == [17, 27, 37]
+
+
 def test_plans_may_be_farther_apart_than_epochs() -> None:
     graph = side_by_side(10.0, arrivals={0: At(((0, 1),))})
     assert run_of(graph, 1, epoch_ns=100_000).overheads.decisions == 11  # in 1 ms, both ends counted
