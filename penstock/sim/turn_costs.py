@@ -56,13 +56,13 @@ def turn_costs(runs: Iterable[Turns]) -> TurnCosts:
         for operator, turns in run.items()
         if (found := _typical_turn(turns)) is not None
     ]
+    if not typical:
+        return TurnCosts(0.0, 0.0, {})
     places = {operator: place for place, operator in enumerate(dict.fromkeys(row[0] for row in typical), 2)}
     equations = np.zeros((len(typical), 2 + len(places)))
     for equation, (operator, took_ns, taken, coldness) in zip(equations, typical, strict=True):
         equation[[0, 1, places[operator]]] = 1.0, coldness, taken
         equation /= took_ns
-    if not typical:
-        return TurnCosts(0.0, 0.0, {})
     found, _ = nnls(equations, np.ones(len(typical)))
     return TurnCosts(
         float(found[0]),
@@ -106,7 +106,8 @@ def _typical_turn(turns: Sequence[Turn]) -> tuple[float, float, float] | None:
     if np.count_nonzero(counts) < _FEWEST_TURNS:
         return None
     coldness = np.minimum(1.0, idle_ns[counts] / COLD_AFTER_NS)
-    return tuple(float(np.median(column)) for column in (took_ns[1:][counts], taken[1:][counts], coldness))  # type: ignore[return-value]
+    events = np.median(taken[1:][counts])
+    return float(np.median(took_ns[1:][counts])), float(events), float(np.median(coldness))
 
 
 def _line(turns: Sequence[Turn]) -> tuple[float, float]:

@@ -62,3 +62,11 @@ def test_it_gives_out_what_a_sorted_list_would(puts: list[tuple[int, int]]) -> N
     found = drained(queue)
     assert sorted(found) == sorted(operator for operator, priority in known.items() if priority)
     assert [known[operator] for operator in found] == sorted((known[o] for o in found), reverse=True)
+
+
+def test_the_first_stays_where_it_is() -> None:
+    queue = SchedulingQueue(3)
+    assert queue.first() is None
+    queue.put(1, 2.0)
+    queue.put(2, 5.0)
+    assert (queue.first(), len(queue), queue.pop(), queue.first()) == (2, 2, 2, 1)
