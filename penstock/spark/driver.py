@@ -216,6 +216,9 @@ class Driver:
             self._operators,
             progress.to_json(),
             files,
+            fence=self.manifest.fence,
+            process=self.manifest.process,
+            deliveries=self.manifest.deliveries,
         )
         self._store.commit(manifest)
         self.manifest = manifest

@@ -17,7 +17,7 @@ import xxhash
 from penstock.state.errors import StateError
 
 #: Of manifests and of the files that they name. Readers refuse what is newer.
-FORMAT = 2
+FORMAT = 3
 
 # What stands around the checksum and the manifest. Together it is JSON, but it is checked as it stands.
 _HEAD, _MIDDLE, _TAIL = b'{"checksum": "', b'",\n"manifest": ', b"}\n"
@@ -88,6 +88,14 @@ class Manifest:
     #: How far the run had come: watermarks, source positions, whatever the driver must know. Plain JSON.
     progress: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[FileEntry, ...] = ()
+    #: Goes up by one at each start: of two runs in one checkpoint, the one with the higher number goes on.
+    fence: int = 0
+    #: The process that committed it, for people.
+    process: str = ""
+    #: The texts from which the logs of whoever plans the batches are made anew, by their names there.
+    logs: Mapping[str, str] = field(default_factory=dict)
+    #: What sinks have delivered. Plain JSON, which only they understand.
+    deliveries: Mapping[str, Any] = field(default_factory=dict)
     format: int = FORMAT
 
     def __post_init__(self) -> None:
@@ -106,7 +114,9 @@ class Manifest:
         return {link.file for entry in self.files for link in entry.links}
 
     def to_bytes(self) -> bytes:
-        plain = {**vars(self), "operators": dict(self.operators), "progress": dict(self.progress)}
+        plain = dict(vars(self))
+        for name in ("operators", "progress", "logs", "deliveries"):
+            plain[name] = dict(plain[name])
         plain["files"] = [entry.plain() for entry in self.files]
         body = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
         return b"".join((_HEAD, checksum(body).encode(), _MIDDLE, body, _TAIL))

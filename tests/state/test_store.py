@@ -234,14 +234,14 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
         commit(store, version, FileEntry(0, name, 1, len(data), checksum(data), (1,)))
         with pytest.raises(StateError, match=rf"unknown checkpoint format: file {name} has format {said}"):
             store.read(version, None, [1])
-    old = manifest.to_bytes().replace(b'"format":2', b'"format":1')
+    old = manifest.to_bytes().replace(b'"format":3', b'"format":2')
     body = old.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     sealed = old.replace(
         checksum(manifest.to_bytes().partition(b'"manifest": ')[2][:-2]).encode(), checksum(body).encode()
     )
     (tmp_path / "manifests" / "1.json").write_bytes(sealed)
     with pytest.raises(
-        StateError, match=r"unknown checkpoint format: manifest 1.json .* has format 1, .* reads 2"
+        StateError, match=r"unknown checkpoint format: manifest 1.json .* has format 2, .* reads 3"
     ):
         store.load(1)
 
@@ -290,7 +290,22 @@ def test_a_manifest_says_which_operators_match_and_which_do_not() -> None:
         "c": "it is new",
     }
     assert manifest.left_behind(["a", "b"]) == ["gone"]
-    assert json.loads(manifest.to_bytes())["manifest"]["format"] == 2
+    assert json.loads(manifest.to_bytes())["manifest"]["format"] == 3
+
+
+def test_a_manifest_comes_back_as_it_was_written() -> None:
+    manifest = Manifest(
+        7,
+        RUN,
+        V,
+        {"a": "sum x"},
+        {"watermark": 3},
+        fence=2,
+        process="process 12 on host",
+        logs={"offsets": "v1\n{}\n-"},
+        deliveries={"query": {"path": "/out", "bytes": 12}},
+    )
+    assert Manifest.from_bytes(manifest.to_bytes(), "7.json") == manifest
 
 
 def test_uris_work_like_paths(tmp_path: Path) -> None:
