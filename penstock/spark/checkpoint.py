@@ -158,7 +158,8 @@ def resume(
     """The version to go on from, made if there is none; what has changed; whether the checkpoint is new.
 
     ``finals`` has, per source, where each of its partitions ends, if it does. The first version of a new
-    checkpoint is not committed yet.
+    checkpoint is not committed yet. A partition that stands at its end has finished, whether or not the run
+    before could know that.
     """
     operators = operators_of(stages)
     sources = {n.id: n.spec for n in stages.graph.nodes if isinstance(n.spec, SourceSpec)}
@@ -179,6 +180,7 @@ def resume(
         return first, Changes({}, ()), True
     known = Progress.from_json(latest.progress)
     _check_sources(known, sources, store.root)
+    known = _at_ends(known, sources, finals)
     columns = _columns(stages)
     _check_columns(known.columns, columns)
     if latest.virtual_partitions != len(routing):
@@ -254,6 +256,30 @@ def _check_sources(known: Progress, sources: Mapping[str, SourceSpec], where: st
                 f"it had {had} partitions, now it has {spec.source.partitions}",
                 "read it as before, or start from an empty checkpoint",
             )
+
+
+def _at_ends(
+    known: Progress, sources: Mapping[str, SourceSpec], finals: Mapping[str, list[int] | None]
+) -> Progress:
+    """The progress with the ends of today's sources: what was watched before may have an end now."""
+    if known.complete:
+        return known
+    moved: dict[str, dict[int, PartitionProgress]] = {}
+    for name, spec in sources.items():
+        for number, partition in known.sources[name].items():
+            end = _ends_at(finals.get(name), number)
+            # A connection is unbounded and may have been closed all the same.
+            may_end = spec.source.bounded or getattr(spec.source, "heard_once", False)
+            if partition.finished and (not may_end if end is None else partition.position < end):
+                raise StateError(
+                    f"source '{name}' goes on behind its end",
+                    f"partition {number} had come to its end at {partition.position} and everything behind "
+                    f"it was closed, now it {'has none' if end is None else f'ends at {end}'}",
+                    "read it as before, or start from an empty checkpoint",
+                )
+            if end == partition.position:
+                moved.setdefault(name, {})[number] = replace(partition, finished=True)
+    return known.advanced([moved])
 
 
 def _ends_at(final: list[int] | None, partition: int) -> int | None:

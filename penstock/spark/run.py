@@ -146,11 +146,10 @@ class SparkRun:
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest.version)
-        has_new_set = with_patterns.patterns != progress.patterns
         manifest = replace(manifest, progress=with_patterns.to_json())
-        if is_new or has_new_set:
+        if is_new or manifest != store.latest():
             # Not before all sinks are open: they tell output of others from that of a run which goes on.
-            # Tasks read the patterns of a new set from the manifest.
+            # Tasks read the patterns of a new set, and which partitions have ended, from the manifest.
             store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
