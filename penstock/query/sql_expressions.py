@@ -21,12 +21,18 @@ class Scope(Enum):
     MEASURES = "MEASURES"
 
 
+def _remainder(a: Expr, b: Expr) -> Expr:
+    """SQL's ``%`` has the sign of the left side, the language's that of the right side, as in Python."""
+    left = a % b
+    return when(((a < 0) & (left > 0)) | ((a > 0) & (left < 0)), left - b).otherwise(left)
+
+
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     exp.Add: lambda a, b: a + b,
     exp.Sub: lambda a, b: a - b,
     exp.Mul: lambda a, b: a * b,
     exp.Div: lambda a, b: a / b,
-    exp.Mod: lambda a, b: a % b,
+    exp.Mod: _remainder,
     exp.EQ: lambda a, b: a == b,
     exp.NEQ: lambda a, b: a != b,
     exp.LT: lambda a, b: a < b,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import sqlglot
 
 from penstock.query.errors import QueryError
 from penstock.query.graph import MatchSpec
 from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.row_patterns import row_pattern
+from penstock.query.sql_expressions import Reading, Scope
 from penstock.query.stream import Stream
+from penstock.query.types import Schema
 from tests.query.streams import Traffic
+from tests.reference_expressions import evaluate
 
 
 @pytest.fixture
@@ -111,6 +115,23 @@ def test_in_its_own_definition_a_variable_has_the_row_that_is_tested(
     text = f"MATCH_RECOGNIZE (ORDER BY ts PATTERN (A B+ C) DEFINE B AS {define}, C AS lane = 1)"
     conditions = {one.name: one.condition for one in spec_of(cars.match_recognize(text)).pattern.events()}
     assert repr(conditions["B"]) == expected
+
+
+@pytest.mark.parametrize("a", [-(2**63), -7, -6, -1, 0, 5, 7, 2**63 - 1])
+@pytest.mark.parametrize("b", [-(2**63), -3, -1, 1, 3, 2**63 - 1])
+def test_a_remainder_has_the_sign_of_the_left_side(a: int, b: int) -> None:
+    schema = Schema(a="int64", b="int64")
+    for text in ("a % b", "MOD(a, b)"):
+        expr = Reading(schema, ["A"], Scope.DEFINE, "A").expr(sqlglot.parse_one(text, read="snowflake"))
+        assert evaluate(expr, {"a": a, "b": b}, schema) == (abs(a) % abs(b)) * (-1 if a < 0 else 1)
+
+
+def test_a_remainder_of_constants_is_what_sql_says(cars: Stream) -> None:
+    """-7 % 3 is -1, where Python has 2."""
+    stream = cars.match_recognize(
+        "MATCH_RECOGNIZE (ORDER BY ts MEASURES -7 % 3 AS r, 7 % 0 AS n PATTERN (A))"
+    )
+    assert [evaluate(one, {}, Schema()) for _, one in spec_of(stream).columns] == [-1, None]
 
 
 @pytest.mark.parametrize(
