@@ -285,8 +285,8 @@ def top_cars(draw: Draw, cars: Stream) -> Made:
 class Bursts(ProcessFunction):
     """Per key, says when it was quiet for a while; some timers are in the past, most are deleted again."""
 
-    def __init__(self, quiet_us: int, value: str, number: str) -> None:
-        self.quiet_us, self.value, self.number = quiet_us, value, number
+    def __init__(self, quiet_us: int, value: str, number: str, clears: bool) -> None:
+        self.quiet_us, self.value, self.number, self.clears = quiet_us, value, number, clears
 
     def on_event(self, event: Row, context: Context) -> list[Row]:
         state = context.state
@@ -304,16 +304,23 @@ class Bursts(ProcessFunction):
         state = context.state
         if time_us != state["until"]:
             return [{"k": context.key[0], "v": None, "n": -1}]
-        n, state["n"], state["until"] = state["n"], 0, None
-        return [{"k": context.key[0], "v": state["last"], "n": n + copy} for copy in range(2)]
+        n, state["n"], state["until"], last = state["n"], 0, None, state["last"]
+        if self.clears:
+            context.clear()
+        return [{"k": context.key[0], "v": last, "n": n + copy} for copy in range(2)]
 
 
 _BURST_STATE = Schema(n="int64", until="timestamp?", last="float64?")
 
 
+def _bursts(draw: Draw, stream: Stream, value: str, number: str) -> Made:
+    function = Bursts(_pick(draw, 3, 12), value, number, draw(st.booleans()))
+    ttl = _pick(draw, None, "4us", "12us", "30us")
+    return Made(stream.key_by("k").process(function, output=SLIM, state=_BURST_STATE, ttl=ttl))
+
+
 def process_cars(draw: Draw, cars: Stream) -> Made:
-    function = Bursts(_pick(draw, 3, 12), "x", "id")
-    return Made(cars.key_by("k").process(function, output=SLIM, state=_BURST_STATE))
+    return _bursts(draw, cars, "x", "id")
 
 
 def late_cars(draw: Draw, cars: Stream) -> Made:
@@ -371,8 +378,7 @@ def top_slim(draw: Draw, slim: Stream) -> Made:
 
 
 def process_slim(draw: Draw, slim: Stream) -> Made:
-    function = Bursts(_pick(draw, 3, 12), "v", "n")
-    return Made(slim.key_by("k").process(function, output=SLIM, state=_BURST_STATE))
+    return _bursts(draw, slim, "v", "n")
 
 
 # -- two slim streams to one -----------------------------------------------------------------------

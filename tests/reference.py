@@ -373,6 +373,8 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
         state = {one.name: None if one.nullable else _ZEROS[one.dtype] for one in spec.state}
         timers: set[int] = set()
         context = Context(tuple(keys.values()), state, timers)
+        first_state = dict(state)
+        seen: list[int] = []  # the time of the last event
         handled: list[int] = []  # times of what was handled, ascending
         fired_at: list[int] = []  # times at which timers fired
 
@@ -383,6 +385,7 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
             timers: set[int] = timers,
             handled: list[int] = handled,
             fired_at: list[int] = fired_at,
+            seen: list[int] = seen,
         ) -> None:
             fired = 0
             while timers and (until is None or min(timers) <= until):
@@ -390,6 +393,8 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
                 assert fired <= _TIMERS, "timers set timers without end"
                 time = min(timers)
                 timers.remove(time)
+                if spec.ttl_us is not None and time >= seen[-1] + spec.ttl_us:
+                    continue
                 context.time = max([time, *handled[-1:]])
                 handled.append(context.time)
                 before = fired_at.count(context.time)
@@ -400,6 +405,10 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
 
         for event in _ordered(group):
             fire_timers(event.time)
+            if spec.ttl_us is not None and seen and event.time >= seen[-1] + spec.ttl_us:
+                context.state = dict(first_state)
+                timers.clear()
+            seen[:] = [event.time]
             context.time = event.time
             handled.append(event.time)
             for index, row in enumerate(spec.function.on_event(dict(event.row), context)):

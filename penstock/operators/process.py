@@ -11,6 +11,7 @@ from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, Columns
 from penstock.operators.base import Build, Operator
 from penstock.operators.ordered_buffer import OrderedBuffer
+from penstock.operators.process_keys import ProcessKeys, Values
 from penstock.operators.rows import (
     RowReader,
     RowWriter,
@@ -34,9 +35,11 @@ MOST_TIMERS = 100_000
 
 # What the exported state has beside users' columns.
 _HANDLED = Field("$handled", DataType.TIMESTAMP)  # the time of the key's last event or timer
+_SEEN = Field("$seen", DataType.TIMESTAMP)  # the time of its last event
 _FIRED = Field("$fired", DataType.INT64)
 _TIED_TIME = Field("$tied_time", DataType.TIMESTAMP)
 _TIED = Field("$tied", DataType.INT64)
+_OURS = (_HANDLED, _SEEN, _FIRED, _TIED_TIME, _TIED)
 _SET_FOR = Field("$set_for", DataType.TIMESTAMP)
 
 _EMITTED_AT_ONCE = 4096  # rows collected as Python values before they become columns
@@ -47,6 +50,7 @@ class Process(Operator):
 
     Events and timers of all keys are merged by their times, a timer before the events of its time. Rows from
     events have an even ``$sub`` and rows from timers an odd one: both may stand at the hash of a key.
+    What counts as forgotten depends on event time alone, never on when the watermark came by.
     """
 
     def __init__(self, build: Build) -> None:
@@ -69,14 +73,12 @@ class Process(Operator):
         self._from_events = RowWriter(self._on_event, build.node.schema, output, self.strings)
         self._from_timers = RowWriter(self._on_timer, build.node.schema, output, self.strings)
         self._state = _StateCheck(spec.state)
-        self._keys: dict[tuple[Any, ...], Key] = {}
+        self._keys = ProcessKeys(self._new_key, spec.ttl_us)
         self._timers = TimerQueue()
         self._words = KeyWords.of(layout, spec.keys)
         self.state_formats = (
             TableFormat("held", layout.fields),
-            TableFormat(
-                "keys", [_HANDLED, _FIRED, _TIED_TIME, _TIED, *key_fields(self._words), *spec.state.fields]
-            ),
+            TableFormat("keys", [*_OURS, *key_fields(self._words), *spec.state.fields]),
             TableFormat("timers", [_SET_FOR, *key_fields(self._words)]),
         )
 
@@ -91,6 +93,7 @@ class Process(Operator):
             self._handle(columns, start, min(start + _EMITTED_AT_ONCE, count))
         self._fire(watermark_us, after_end=watermark_us == END_OF_TIME)
         self._emit(self._from_timers)
+        self._keys.forget(watermark_us, self._is_first_state)
 
     def _handle(self, columns: Columns, start: int, stop: int) -> None:
         rows = slice(start, stop)
@@ -105,22 +108,22 @@ class Process(Operator):
         ):
             if self._timers.first <= time:
                 self._fire(time)
-            key = self._keys.get(key_values)
-            if key is None:
-                key = self._keys[key_values] = self._new_key(key_values)
+            key = self._keys.of_event(key_values, time)
             context = key.context
             context.time = time
             key.fired = 0
             for number, row in enumerate(self._on_event.rows(event, event, context)):
                 self._switch_to(self._from_events)
                 self._from_events.add(row, event, time, order, sub_of(sub, 2 * number))
-            self._state.check(context, self._on_event, event)
+            self._look_at(key, self._on_event, event)
         self._emit(self._from_events)
 
     def _fire(self, until_us: int, after_end: bool = False) -> None:
         """Fires the timers up to and including ``until_us``, also those that are set meanwhile."""
         while (due := self._timers.pop(until_us)) is not None:
             time, key = due
+            if self._keys.is_over(key, time):
+                continue
             context = key.context
             subject = f"timer at {time} of key {context.key!r}"
             if time > context.time:
@@ -136,11 +139,21 @@ class Process(Operator):
             for number, row in enumerate(self._on_timer.rows(subject, time, context)):
                 self._switch_to(self._from_timers)
                 self._from_timers.add(row, subject, context.time, key.hash, sub_of(tie, 2 * number + 1))
-            self._state.check(context, self._on_timer, subject)
+            self._look_at(key, self._on_timer, subject)
 
-    def _new_key(self, values: tuple[Any, ...]) -> Key:
+    def _look_at(self, key: Key, function: UserFunction, subject: object) -> None:
+        """Checks what the function has left in the state, and whether that is nothing."""
+        self._state.check(key.context, function, subject)
+        if not key.context.timers and self._is_first_state(key):
+            self._keys.note_empty(key)
+
+    def _is_first_state(self, key: Key) -> bool:
+        return self._state.is_first(key.context.state)
+
+    def _new_key(self, values: Values) -> Key:
         key = Key(hash_key(values, self._key_types))
-        key.context = Context(values, self._state.start(), Timers(self._timers, key))
+        first = self._state.first
+        key.context = Context(values, dict(first), Timers(self._timers, key), first)
         return key
 
     def _switch_to(self, writer: RowWriter) -> None:
@@ -158,12 +171,13 @@ class Process(Operator):
     def _state_rows(self) -> list[StateRows]:
         held = self._held.rows()
         held_keys = self._words.encode(self.inputs[0], held, 0, len(held[0]))
-        keys = list(self._keys.values())
+        keys = list(self._keys)
         timers = [(time, key) for key in keys for time in sorted(key.context.timers)]
         spec = self.node.spec
         assert isinstance(spec, ProcessSpec)
         key_rows = [
             [key.context.time for key in keys],
+            [key.seen for key in keys],
             [key.fired for key in keys],
             [key.tied_time for key in keys],
             [key.tied for key in keys],
@@ -196,22 +210,23 @@ class Process(Operator):
         self._held.add(held, 0, len(held[0]))
         states = RowReader(self.state_formats[1].layout, self.strings, spec.state.names)
         everything = slice(0, len(keys[0]))
-        for values, handled, fired, tied_time, tied, state in zip(
+        for values, handled, seen, fired, tied_time, tied, state in zip(
             self._restored_keys(1, keys),
-            *(column.tolist() for column in keys[:4]),
+            *(column.tolist() for column in keys[: len(_OURS)]),
             states.read(keys, everything),
             strict=True,
         ):
             if values in self._keys:
                 raise self._given_twice()
-            key = self._keys[values] = self._new_key(values)
-            key.context.time, key.fired = handled, fired
+            key = self._keys.add(values)
+            key.context.time, key.seen, key.fired = handled, seen, fired
             key.tied_time, key.tied = tied_time, tied
             key.context.state.update(state)
         for values, time in zip(self._restored_keys(2, timers), timers[0].tolist(), strict=True):
             self._keys[values].context.timers.add(time)
+        self._keys.restored()
 
-    def _restored_keys(self, number: int, columns: Columns) -> list[tuple[Any, ...]]:
+    def _restored_keys(self, number: int, columns: Columns) -> list[Values]:
         layout = self.state_formats[number].layout
         names = [field.name for field in key_fields(self._words)]
         return RowReader(layout, self.strings, names).keys(columns, slice(0, len(columns[0])))
@@ -242,16 +257,22 @@ class Process(Operator):
 class _StateCheck:
     """The declared state fields: how they start, and whether a function left them as declared."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "first")
 
     def __init__(self, schema: Schema) -> None:
         self._fields = [(field.name, field, converter(field)) for field in schema]
+        self.first = {field.name: start_value(field) for field in schema}
 
     def __len__(self) -> int:
         return len(self._fields)
 
-    def start(self) -> dict[str, Any]:
-        return {name: start_value(field) for name, field, _ in self._fields}
+    def is_first(self, state: dict[str, Any]) -> bool:
+        """Whether a state is as it starts; −0.0 is equal to 0.0, and still another."""
+        for name, first in self.first.items():
+            value = state[name]
+            if value is not first and (value != first or str(value) != str(first)):
+                return False
+        return True
 
     def check(self, context: Context, function: UserFunction, subject: object) -> None:
         """Also turns values into what a column would hold, so that a restored state is the same state."""

@@ -11,12 +11,13 @@ from penstock.query.functions import Context
 class Key:
     """What is kept per key."""
 
-    __slots__ = ("context", "fired", "hash", "tied", "tied_time")
+    __slots__ = ("context", "fired", "hash", "seen", "tied", "tied_time")
 
     context: Context
 
     def __init__(self, key_hash: int) -> None:
         self.hash = key_hash
+        self.seen = START_OF_TIME  # the time of its last event
         self.fired = 0  # timers since its last event or, before the end, since its time last moved
         # Rows from timers at one time are told apart by how many timers fired at that time before.
         self.tied_time = START_OF_TIME
@@ -50,9 +51,9 @@ class TimerQueue:
         self.live += 1
         self.first = self._heap[0][0]
 
-    def forget_one(self) -> None:
-        """Notes that a timer was deleted or fired. Deleted ones are cleared out when they are the most."""
-        self.live -= 1
+    def forget(self, count: int) -> None:
+        """Notes that timers were deleted or fired. Deleted ones are cleared out when they are the most."""
+        self.live -= count
         if len(self._heap) > 2 * self.live + 64:
             kept: dict[tuple[int, int], tuple[int, int, int, Key]] = {}
             for entry in self._heap:
@@ -95,4 +96,9 @@ class Timers(set[int]):
     def discard(self, time_us: object) -> None:
         if time_us in self:
             super().discard(time_us)
-            self._queue.forget_one()
+            self._queue.forget(1)
+
+    def clear(self) -> None:
+        count = len(self)
+        super().clear()
+        self._queue.forget(count)

@@ -26,6 +26,16 @@ def duration_us(value: Duration, what: str = "duration") -> int:
     return us
 
 
+def positive_us(value: Duration | None, what: str) -> int | None:
+    """The same of a length that must be positive, or is left out."""
+    if value is None:
+        return None
+    us = duration_us(value, what)
+    if us <= 0:
+        raise QueryError(f"{what} must be positive", detail=f"got '{value}'", hint="write e.g. '10m'")
+    return us
+
+
 def _parsed_us(value: Duration, what: str) -> int:
     if isinstance(value, timedelta):
         return round(value / timedelta(microseconds=1))

@@ -139,8 +139,9 @@ def _details(spec: Spec) -> str:
             )
         case DeduplicateSpec(keys, within_us):
             return _by(keys) + ("for ever" if within_us is None else f"within {duration_text(within_us)}")
-        case ProcessSpec(keys, function, _):
-            return f"{_by(keys)}{function_name(function)}"
+        case ProcessSpec(keys, function, _, ttl_us):
+            kept = "" if ttl_us is None else f", kept for {duration_text(ttl_us)}"
+            return f"{_by(keys)}{function_name(function)}{kept}"
         case MatchSpec(_, pattern):
             return f"{_parallel(spec)}: {pattern!r}, {_matching(spec)}"
         case MatchSplitSpec(match):

@@ -7,7 +7,7 @@ out, and None in place of an iterable means no rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,15 @@ class Group:
 class Context:
     """What a process function may do besides returning rows: read and write state, set timers."""
 
-    def __init__(self, key: tuple[Any, ...], state: dict[str, Any], timers: set[int]) -> None:
+    def __init__(
+        self,
+        key: tuple[Any, ...],
+        state: dict[str, Any],
+        timers: set[int],
+        first_state: Mapping[str, Any] | None = None,
+    ) -> None:
         self.key = key
+        self._first_state = dict(state) if first_state is None else first_state
         #: This key's state, one entry per declared field; starts as zeros, empty strings, None if nullable.
         self.state = state
         #: Event times in microseconds at which ``on_timer`` will be called; change them by the methods below.
@@ -49,6 +56,15 @@ class Context:
     def delete_timer(self, time_us: int) -> None:
         """Takes a timer back, if there is one at that time."""
         self.timers.discard(time_us)
+
+    def clear(self) -> None:
+        """Forgets this key: its state is as it started and it has no timers.
+
+        A key that a function leaves so takes no memory, and is in no checkpoint.
+        """
+        self.state.clear()
+        self.state.update(self._first_state)
+        self.timers.clear()
 
 
 class ProcessFunction:

@@ -204,11 +204,15 @@ class DeduplicateSpec:
 
 @dataclass(frozen=True, eq=False)
 class ProcessSpec:
-    """A function per key with state and timers; events come in (event time, source, offset) order."""
+    """A function per key with state and timers; events come in (event time, source, offset) order.
+
+    With ``ttl_us``, a key without an event for that long is forgotten, its timers with it.
+    """
 
     keys: tuple[str, ...]
     function: Any  # penstock.query.functions.ProcessFunction
     state: Schema
+    ttl_us: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Self
 
 from penstock.query.aggregates import Aggregate
+from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr, as_expr, col
 from penstock.query.functions import ProcessFunction
@@ -52,11 +53,14 @@ class KeyedStream(Stream):
         output: Output,
         state: Output | None = None,
         *,
+        ttl: Duration | None = None,
         name: str | None = None,
     ) -> Stream:
         """A function per key, with state and timers; see :class:`penstock.ProcessFunction`.
 
-        ``state`` declares the fields that ``context.state`` holds for each key.
+        ``state`` declares the fields that ``context.state`` holds for each key. With ``ttl``, a key that had
+        no event for that long, by event time, is forgotten: its next event finds the state as it starts, and
+        timers that it set for later never fire.
         """
         with Writing("process", name) as writing:
             check_timed(self._feed)
@@ -64,7 +68,7 @@ class KeyedStream(Stream):
             fields = Schema() if state is None else Schema.of(state)
             if len(fields):
                 check_columns(fields)
-            spec = ProcessSpec(self._keys, function, fields)
+            spec = ProcessSpec(self._keys, function, fields, positive_us(ttl, "ttl"))
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     @property

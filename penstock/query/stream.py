@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.degree import Degree
-from penstock.query.durations import Duration, duration_us
+from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
 from penstock.query.graph import (
@@ -365,10 +365,7 @@ class Stream:
         with Writing("deduplicate", name) as writing:
             check_timed(self._feed)
             keys = self._dedup_keys(known_columns(columns, self.schema, "keys"))
-            within_us = None if within is None else duration_us(within, "within")
-            if within_us is not None and within_us <= 0:
-                raise QueryError("within must be positive", detail=f"got '{within}'", hint="write e.g. '10m'")
-            spec = DeduplicateSpec(keys, within_us)
+            spec = DeduplicateSpec(keys, positive_us(within, "within"))
             return self._handed_on(
                 self._step(writing, name, spec, self.schema, self.time_column), _same(self.schema)
             )

@@ -126,7 +126,10 @@ def deduplicating(within: int | None) -> Step:
 
 
 class Remembering(ProcessFunction):
-    """Counts, remembers a string, sets timers ahead and takes some back."""
+    """Counts, remembers a string, sets timers ahead and takes some back; may forget its keys now and then."""
+
+    def __init__(self, clears: bool = False) -> None:
+        self.clears = clears
 
     def on_event(self, event: Row, context: Context) -> Iterable[Row]:
         state = context.state
@@ -143,12 +146,15 @@ class Remembering(ProcessFunction):
         context.state["count"] += 100
         if context.state["count"] % 3 == 0:
             context.set_timer(time_us + 4)
-        return [{"text": f"timer {time_us} at {context.time}: {context.state}"}]
+        text = f"timer {time_us} at {context.time}: {context.state}"
+        if self.clears and context.state["count"] % 2 == 0:
+            context.clear()
+        return [{"text": text}]
 
 
-def processing(keys: Sequence[str]) -> Step:
+def processing(keys: Sequence[str], ttl_us: int | None = None, clears: bool = False) -> Step:
     state = Schema.of({"count": "int64", "sum": "float32", "last": "string?", "name": "string"})
-    spec = ProcessSpec(tuple(keys), Remembering(), state)
+    spec = ProcessSpec(tuple(keys), Remembering(clears), state, ttl_us)
     output = layout({"text": "string"}, TIME, [TIME, ORDER, SUB])
     return lambda **options: Harness(Process, spec, [INPUT], output, **options)
 
@@ -235,6 +241,8 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "match splitter, strict": (splitting(_SLOW >> _SEEN, Degree(2), within=None, contiguity="strict"), (), 1),
     "process": (processing(["town", "speed"]), ("town", "speed"), 1),
     "process without key": (processing([]), (), 1),
+    "forgetting process": (processing(["town"], ttl_us=12), ("town",), 1),
+    "process that clears": (processing(["town", "lane"], clears=True), ("town", "lane"), 1),
     "splitter": (
         cutting(lambda: SequenceOf(one_of("seen", True), one_of("town", "a", "x"), by="lane")),
         (),

@@ -31,11 +31,12 @@ def running(
     function: ProcessFunction,
     state: dict[str, str] | None = None,
     keys: tuple[str, ...] = ("k",),
+    ttl_us: int | None = None,
     **settings: Any,
 ) -> Harness:
     return Harness(
         Process,
-        ProcessSpec(keys, function, Schema.of(state or {})),
+        ProcessSpec(keys, function, Schema.of(state or {}), ttl_us),
         inputs=[layout(EVENT, "t", [ORDER, SUB, LATE])],
         output=layout(RESULT, TIME, [TIME, ORDER, SUB]),
         **settings,
@@ -273,6 +274,111 @@ def test_late_events_go_to_the_late_output() -> None:
     assert texts(harness) == ["event 2 at 2"]
     assert harness.rows(Port.LATE) == [{"t": 1}]
     assert harness.operator.late_events == 1
+
+
+class Visits(ProcessFunction):
+    """Counts events; ``v`` of an event asks for a timer so much later, and a negative one clears the key."""
+
+    def on_event(self, event: Row, context: Context) -> Iterable[Row]:
+        context.state["n"] += 1
+        text = f"{context.time}: {context.state['n']}"
+        if event["v"] is not None and event["v"] < 0:
+            context.clear()
+        elif event["v"] is not None:
+            context.set_timer(event["t"] + int(event["v"]))
+        return [{"k": event["k"], "text": text}]
+
+    def on_timer(self, time_us: int, context: Context) -> Iterable[Row]:
+        return [{"k": context.key[0], "text": f"timer {time_us}: {context.state['n']}"}]
+
+
+def keys_held(harness: Harness) -> int:
+    tables = harness.operator.export_state()
+    return tables["keys"].num_rows if "keys" in tables else 0
+
+
+def test_a_cleared_key_starts_anew_without_timers_and_is_in_no_checkpoint() -> None:
+    harness = running(Visits(), {"n": "int64"})
+    harness.feed([{"t": 1, "k": 1, "v": 50.0}, {"t": 2, "k": 1, "v": -1.0}, {"t": 3, "k": 2}])
+    harness.watermark(3)
+    assert keys_held(harness) == 0
+    assert harness.operator.open_windows == 0
+    harness.feed([{"t": 5, "k": 1}])
+    harness.end()
+    assert texts(harness) == ["1: 1", "2: 2", "3: 1", "5: 1"]
+
+
+def test_a_function_that_keeps_nothing_holds_no_keys() -> None:
+    harness = running(Scripted({}))
+    harness.feed([{"t": t, "k": t} for t in range(50)])
+    harness.watermark(50)
+    assert harness.operator.state_bytes == 0
+
+
+def test_timers_of_one_time_are_told_apart_also_when_the_key_was_cleared_between_them() -> None:
+    class Clearing(ProcessFunction):
+        def on_event(self, event: Row, context: Context) -> None:  # type: ignore[override]
+            context.set_timer(5)
+
+        def on_timer(self, time_us: int, context: Context) -> Iterable[Row]:
+            context.clear()
+            return [{"k": 0, "text": str(time_us)}]
+
+    harness = running(Clearing())
+    harness.feed([{"t": 1, "k": 1}])
+    harness.watermark(5)
+    harness.feed([{"t": 5, "k": 1}])
+    harness.end()
+    assert [(row[TIME], row[SUB]) for row in harness.rows()] == [(5, 1), (5, (1 << 20) + 1)]
+
+
+@pytest.mark.parametrize("step", [1, 100])
+def test_a_key_without_an_event_for_the_ttl_starts_anew(step: int) -> None:
+    harness = running(Visits(), {"n": "int64"}, ttl_us=10)
+    times = [1, 10, 19, 29, 38, 60]
+    harness.feed([{"t": t, "k": 1} for t in times])
+    for watermark in range(0, 101, step):
+        harness.watermark(watermark)
+    assert texts(harness) == ["1: 1", "10: 2", "19: 3", "29: 1", "38: 2", "60: 1"]
+
+
+@pytest.mark.parametrize("step", [1, 100])
+def test_timers_of_a_key_that_is_forgotten_do_not_fire(step: int) -> None:
+    harness = running(Visits(), {"n": "int64"}, ttl_us=10)
+    harness.feed([{"t": 1, "k": 1, "v": 9.0}, {"t": 2, "k": 2, "v": 10.0}, {"t": 3, "k": 3, "v": 15.0}])
+    harness.feed([{"t": 9, "k": 3}])
+    for watermark in range(0, 101, step):
+        harness.watermark(watermark)
+    assert texts(harness)[4:] == ["timer 10: 1", "timer 18: 2"]
+    assert harness.operator.open_windows == 0
+
+
+def test_forgotten_keys_take_no_memory_and_are_in_no_checkpoint() -> None:
+    harness = running(Visits(), {"n": "int64"}, ttl_us=10, block_events=64)
+    most = 0
+    for start in range(0, 3_000, 50):
+        harness.feed([{"t": t, "k": t, "v": 1_000.0} for t in range(start, start + 50)], cut=False)
+        harness.watermark(start + 50)
+        assert keys_held(harness) == 9
+        most = max(most, harness.operator.state_bytes)
+    assert most < 40_000  # 3,000 keys would take ten times that
+
+
+def test_the_order_of_last_events_is_kept_when_state_comes_from_several_tasks() -> None:
+    parts = []
+    for rows in ([{"t": 1, "k": 1}, {"t": 9, "k": 2}], [{"t": 5, "k": 3}, {"t": 2, "k": 4}]):
+        one = running(Visits(), {"n": "int64"}, ttl_us=10)
+        one.feed(rows)
+        one.watermark(10)
+        parts.append(one.operator.export_state())
+    both = running(Visits(), {"n": "int64"}, ttl_us=10)
+    for part in parts:
+        both.operator.import_state(part, 10)
+    held = []
+    for watermark in (10, 11, 12, 15, 19):
+        both.watermark(watermark)
+        held.append(keys_held(both))
+    assert held == [4, 3, 2, 1, 0]
 
 
 class Session(ProcessFunction):
