@@ -1,28 +1,33 @@
 """The kernel cache: generated source becomes machine code once per shape, in this process and on disk.
 
-A kernel's file is named by what it depends on (its source, its signature, the compiled code it imports), so a
-file never changes once it is there and any number of processes can share the folder.
+What is kept on disk is named by all that it depends on: the source, the signature, the compiled code that the
+source imports. The source itself is never read back: what is executed is the text that was generated here.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import linecache
 import os
+import pickle
 import platform
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+from numba.core import ccallback, compiler, registry, serialize, sigutils
+from numba.core.compiler_lock import global_compiler_lock
 
+from penstock.kernels.folder import KernelFolder, chosen_limit_bytes, chosen_root
 from penstock.kernels.timing import KernelTimer
 
 #: The raw entry point of a compiled function: checks less and costs less than Numba's dispatcher.
@@ -32,8 +37,12 @@ Kernel = Callable[..., Any]
 on_compile: Callable[[str], None] | None = None
 
 _kernels: dict[tuple[str, str, str], Kernel] = {}
-_callbacks: dict[tuple[str, str, str], Any] = {}
-_dispatchers: list[Any] = []  # keeps the machine code alive: an entry point does not
+_callbacks: dict[tuple[str, str, str], int] = {}
+_compiled: list[Any] = []  # keeps the machine code alive: an entry point and an address do not
+_CFunc: Any = ccallback.CFunc
+_CompileResult: Any = compiler.CompileResult
+_serialize: Any = serialize
+_sigutils: Any = sigutils
 _lock = Lock()  # Numba compiles one function at a time anyway
 
 
@@ -60,7 +69,7 @@ def compile_kernel(name: str, source: str, signature: Any) -> Kernel:
         with _lock:
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _kernels[key] = _build(name, source, signature)
+                kernel = _kernels[key] = _built(name, source, key[2], _kernel, signature).entry_point
     return KernelTimer.wrap(kernel)
 
 
@@ -71,75 +80,84 @@ def compile_callback(name: str, source: str, signature: Any) -> int:
     """
     key = (name, source, f"callback {signature}")
     with _lock:
-        callback = _callbacks.get(key)
-        if callback is None:
-            module, path = _module(name, source, key[2])
-            if on_compile is not None and not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbi")):
-                on_compile(name)
-            callback = numba.cfunc(signature, cache=True, error_model="numpy")(getattr(module, name))
-            if callback.cache_hits:
-                counts.loaded += 1
-            else:
-                counts.compiled += 1
-            _callbacks[key] = callback
-    return int(callback.address or 0)
+        address = _callbacks.get(key)
+        if address is None:
+            built = _built(name, source, key[2], _callback, signature)
+            wrapper = built.fndesc.llvm_cfunc_wrapper_name
+            address = _callbacks[key] = int(built.library.get_pointer_to_function(wrapper))
+    return address
 
 
 @cache
-def cache_folder() -> Path:
-    """Where kernels are kept, for their owner only: one folder per processor, Python and Numba."""
-    base = os.environ.get("PENSTOCK_CACHE")
-    root = Path(base) if base else Path.home() / ".cache" / "penstock" / "kernels"
-    machine = f"{platform.machine()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    versions = f"numba {numba.__version__} python {sys.version}"
-    folder = root / hashlib.sha256(f"{machine} {versions}".encode()).hexdigest()[:16]
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.mkdir(exist_ok=True, mode=0o700)
-    return folder
+def kernel_folder() -> KernelFolder:
+    """Where kernels are kept: a folder of this user's own."""
+    return KernelFolder(chosen_root() / f"user-{os.geteuid()}", chosen_limit_bytes())
 
 
-def _build(name: str, source: str, signature: Any) -> Kernel:
-    module_object, path = _module(name, source, str(signature))
-    compiler = numba.njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
-    dispatcher: Any = compiler(getattr(module_object, name))
-    if on_compile is not None and not any(Path(dispatcher.stats.cache_path).glob(f"{path.stem}.*.nbi")):
-        on_compile(name)
+def _built(name: str, source: str, signature: str, compiled: Callable[[Any, Any], Any], types: Any) -> Any:
+    """The machine code of a function, from disk if it is there."""
+    key = _key(name, source, signature)
+    module = ModuleType(f"penstock_kernel_{name}_{hashlib.sha256(key.encode()).hexdigest()}")
+    sys.modules[module.__name__] = module  # Numba looks the function's module up by name
+    folder = kernel_folder()
+    with global_compiler_lock:
+        built = _loaded(folder.read(key))
+        if built is not None:
+            counts.loaded += 1
+        else:
+            if on_compile is not None:
+                on_compile(name)
+            built = compiled(_function(name, source, module), types)
+            counts.compiled += 1
+            if not built.library.has_dynamic_globals:  # addresses of this process
+                folder.write(key, _serialize.dumps(built._reduce()))
+    _compiled.append(built)
+    return built
+
+
+def _kernel(function: Any, signature: Any) -> Any:
+    dispatcher: Any = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
-    if dispatcher.stats.cache_hits:
-        counts.loaded += 1
-    else:
-        counts.compiled += 1
-    _dispatchers.append(dispatcher)
-    (compiled,) = dispatcher.overloads.values()
-    entry_point: Kernel = compiled.entry_point
-    return entry_point
+    _compiled.append(dispatcher)
+    (built,) = dispatcher.overloads.values()
+    return built
 
 
-def _module(name: str, source: str, signature: str) -> tuple[Any, Path]:
-    """The module that ``source`` is, from its file in the cache."""
-    digest = hashlib.sha256(f"{signature}\n{source}".encode())
-    for module in sorted(_compiled_modules(source)):
-        digest.update(Path(module).read_bytes())
-    path = cache_folder() / f"{name}_{digest.hexdigest()}.py"
-    if not path.exists():
-        _write(path, source)
-    spec = importlib.util.spec_from_file_location(f"penstock_kernel_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module_object = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module_object  # Numba looks the function's module up by name
-    spec.loader.exec_module(module_object)
-    return module_object, path
+def _callback(function: Any, signature: Any) -> Any:
+    callback = _CFunc(
+        function, _sigutils.normalize_signature(signature), locals={}, options={"error_model": "numpy"}
+    )
+    return callback._compile_uncached()
 
 
-def _write(path: Path, source: str) -> None:
-    """Writes whole files only, all with the same time: Numba discards machine code older than its source."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(source)
-    os.utime(temporary, (0, 0))
-    os.replace(temporary, path)
+def _loaded(data: bytes | None) -> Any:
+    """What Numba's own cache does with what it has read."""
+    if data is None:
+        return None
+    context = registry.cpu_target.target_context
+    context.refresh()
+    return _CompileResult._rebuild(context, *pickle.loads(data))
+
+
+def _function(name: str, source: str, module: ModuleType) -> Any:
+    file = f"<{module.__name__}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # for Numba's errors
+    exec(compile(source, file, "exec"), module.__dict__)
+    return getattr(module, name)
+
+
+@cache
+def _machine() -> str:
+    processor = f"{platform.machine()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return f"{processor} numba {numba.__version__} python {sys.version}"
+
+
+def _key(name: str, source: str, signature: str) -> str:
+    """All that the machine code depends on."""
+    files = sorted(_compiled_modules(source))
+    imported = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]
+    return "\n".join([_machine(), name, signature, *imported, source])
 
 
 _IMPORT = re.compile(r"^(?:from|import) (penstock[\w.]*)", re.MULTILINE)
