@@ -23,7 +23,7 @@ from penstock.spark.map_task import WholeTask, is_whole
 from penstock.spark.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
 from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress, moves_from_json
-from penstock.spark.sinks import deliver
+from penstock.spark.sinks import deliver, deliveries, end_writers
 from penstock.spark.stage_task import StageTask
 from penstock.spark.stages import Kind, Stages
 from penstock.state.errors import StateError
@@ -116,7 +116,8 @@ class Driver:
                 "restore both from one copy, or start from an empty checkpoint",
             )
         clock = Clock()
-        before, manifest = self.progress, self.manifest
+        # Every task gets the manifest, and has no use for what only the driver reads.
+        before, manifest = self.progress, replace(self.manifest, deliveries={}, logs={})
         whole = is_whole(self._job, before)
         if self.frames is not None and not ending:
             before = self.frames.seen(batch_id, before)
@@ -173,6 +174,8 @@ class Driver:
         after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
         rows_out = deliver(self._writers, batch_id, collected.rows)
+        if ending:
+            end_writers(self._writers, batch_id)
         clock.lap("sinks")
         self._commit(batch_id, after, collected, complete=ending)
         clock.lap("commit")
@@ -218,7 +221,7 @@ class Driver:
             files,
             fence=self.manifest.fence,
             process=self.manifest.process,
-            deliveries=self.manifest.deliveries,
+            deliveries=deliveries(self._writers, self.manifest.deliveries),
         )
         self._store.commit(manifest)
         self.manifest = manifest

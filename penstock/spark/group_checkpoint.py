@@ -137,7 +137,11 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
                 if (root / name).is_dir():
                     shutil.copytree(root / name, target / name, copy_function=_linked)
             operators = {name: text for name, text in operators_of(cut(part)).items() if name in known}
-            StateStore(str(target / "state")).commit(replace(manifest, operators=operators))
+            others = {query for group in groups if group is not groups[number] for query in group}
+            # What queries have delivered that are in no group now stays with all: they may come again.
+            delivered = {q: told for q, told in manifest.deliveries.items() if q not in others}
+            of_group = replace(manifest, operators=operators, deliveries=delivered)
+            StateStore(str(target / "state")).commit(of_group)
             _as_another_query(target / "spark")
     store_groups(checkpoint, groups)
     remove_undivided(checkpoint)

@@ -41,7 +41,7 @@ from penstock.spark.positions import Progress
 from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
-from penstock.spark.sinks import close_writers, open_writers
+from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.slots import GroupShare, Stopping
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stream_source import register
@@ -145,11 +145,19 @@ class SparkRun:
         )
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
-        self._writers = open_writers(sinks, None if is_new else manifest.version)
+        self._writers = open_writers(sinks, None if is_new else manifest)
         manifest = replace(manifest, progress=with_patterns.to_json())
         if is_new or manifest != store.latest():
-            # Not before all sinks are open: they tell output of others from that of a run which goes on.
+            # Not before all sinks are open: they refuse output that is not what was delivered.
             # Tasks read the patterns of a new set, and which partitions have ended, from the manifest.
+            store.commit(manifest)
+        begin_writers(self._writers)
+        if is_complete:  # nothing more comes for a query that is new to it
+            end_writers(self._writers, progress.batch_id)
+        delivered = deliveries(self._writers, manifest.deliveries)
+        if delivered != manifest.deliveries:
+            # From now on a sink that has got nothing yet is known, and whatever it gets is verified.
+            manifest = replace(manifest, deliveries=delivered)
             store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
+from penstock.engine.sinks.deliveries import check_same_kind
 from penstock.query.connectors import Sink
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
+from penstock.state.manifest import Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +49,7 @@ class SparkWrite(NodeSink):
     def batch_guarantee(self) -> str:
         return (
             "at least once: the batch in which the run failed is written again under its batch id; "
-            "exactly once if the write replaces or ignores what it has of that id"
+            "exactly once if the write replaces what it has of that id, since the rows may be others then"
         )
 
     def open(self, schema: Schema) -> Writer:
@@ -56,7 +58,7 @@ class SparkWrite(NodeSink):
             "take another sink, such as ps.sinks.Callback(function, arrow=True)"
         )
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         return _SparkBatches(self._write)
 
 
@@ -73,14 +75,17 @@ class _SparkBatches(BatchWriter):
         # In one piece: every chunk is a message of its own to the JVM, and each task gave at least one.
         self._write(session.createDataFrame(rows.combine_chunks()), batch_id)
 
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "spark"}
+
 
 def open_writers(
-    sinks: Mapping[str, tuple[Sink, Schema]], resumed_from: int | None
+    sinks: Mapping[str, tuple[Sink, Schema]], manifest: Manifest | None
 ) -> dict[str, BatchWriter]:
     """Opens every query's sink, or none: each failure is one ``RunError`` that names the query.
 
-    ``resumed_from`` is as ``NodeSink.open_batches`` says: the version of the newest manifest, None where the
-    checkpoint is new.
+    ``manifest`` is the newest one, None where the checkpoint is new. Nothing is touched before
+    ``begin_writers``.
     """
     writers: dict[str, BatchWriter] = {}
     try:
@@ -91,13 +96,41 @@ def open_writers(
                     "make it a NodeSink"
                 )
             try:
-                writers[query] = sink.open_batches(schema, resumed_from)
+                resumed = None
+                if manifest is not None:
+                    resumed = Resumed(manifest.version, manifest.deliveries.get(query))
+                writers[query] = sink.open_batches(schema, resumed)
+                check_same_kind(resumed, writers[query].delivered()["kind"])
             except Exception as error:
                 raise RunError(f"sink of query '{query}' cannot be opened: {told(error)}") from error
     except BaseException:
         close_writers(writers, complete=False)
         raise
     return writers
+
+
+def begin_writers(writers: Mapping[str, BatchWriter]) -> None:
+    """Lets all make ready for the first batch, now that the checkpoint is this run's."""
+    for query, writer in writers.items():
+        try:
+            writer.begin()
+        except Exception as error:
+            raise RunError(f"sink of query '{query}' cannot be opened: {told(error)}") from error
+
+
+def end_writers(writers: Mapping[str, BatchWriter], batch_id: int) -> None:
+    """Lets all add what their outputs lack: the input is complete with this batch."""
+    for query, writer in writers.items():
+        try:
+            writer.end(batch_id)
+        except Exception as error:
+            raise RunError(f"sink of query '{query}' failed in batch {batch_id}: {told(error)}") from error
+
+
+def deliveries(writers: Mapping[str, BatchWriter], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What all have delivered, for the manifest. What the one ``before`` has of queries that are gone stays:
+    they may come again."""
+    return {**before, **{query: dict(writer.delivered()) for query, writer in writers.items()}}
 
 
 def deliver(writers: Mapping[str, BatchWriter], batch_id: int, rows: Mapping[str, pa.Table]) -> int:

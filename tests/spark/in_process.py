@@ -59,7 +59,8 @@ class InProcess:
         for node in graph.nodes:
             if isinstance(node.spec, SinkSpec):
                 assert isinstance(node.spec.sink, NodeSink)
-                self._writers[node.id] = node.spec.sink.open_batches(node.schema, None)
+                writer = self._writers[node.id] = node.spec.sink.open_batches(node.schema, None)
+                writer.begin()
         session: Any = None
         self._driver = Driver(
             session,

@@ -17,7 +17,8 @@ from penstock.memory.arrow import arrow_schema
 from penstock.query.connectors import Sink
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
-from penstock.spark.sinks import SparkWrite, close_writers, deliver, open_writers
+from penstock.spark.sinks import SparkWrite, begin_writers, close_writers, deliver, open_writers
+from tests.engine.sinks.batches import begun
 
 SCHEMA = Schema(ts="timestamp", lane="string?", cars="int64")
 ROWS: list[dict[str, Any]] = [
@@ -67,7 +68,7 @@ def test_a_write_gets_the_rows_as_a_data_frame(spark: SparkSession, zone: str) -
     before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        ps.sinks.Spark(write).open_batches(SCHEMA, None).write_batch(5, table())
+        begun(ps.sinks.Spark(write), SCHEMA).write_batch(5, table())
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     assert got == [(5, "struct<ts:timestamp,lane:string,cars:bigint>", ROWS)]
@@ -77,7 +78,7 @@ def test_any_spark_writer_is_a_sink(spark: SparkSession, tmp_path: Path) -> None
     def write(df: DataFrame, batch_id: int) -> None:
         df.write.mode("overwrite").parquet(str(tmp_path / f"batch={batch_id}"))
 
-    writer = SparkWrite(write).open_batches(SCHEMA, None)
+    writer = begun(SparkWrite(write), SCHEMA)
     for batch_id in (0, 1, 1):
         writer.write_batch(batch_id, table(ROWS[: batch_id + 1]))
     back = spark.read.parquet(str(tmp_path)).orderBy("batch", "ts").collect()
@@ -87,7 +88,7 @@ def test_any_spark_writer_is_a_sink(spark: SparkSession, tmp_path: Path) -> None
 
 def test_a_write_runs_inside_a_streaming_batch(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
-    writer = SparkWrite(lambda df, batch_id: got.append((batch_id, micros(df)))).open_batches(SCHEMA, None)
+    writer = begun(SparkWrite(lambda df, batch_id: got.append((batch_id, micros(df)))), SCHEMA)
 
     def batch(df: DataFrame, batch_id: int) -> None:
         deliver({"q": writer}, batch_id, {"q": table()})
@@ -147,6 +148,7 @@ def test_files_are_written_side_by_side_and_the_first_failure_in_order_is_told(t
     }
     memory = ps.sinks.Memory()
     writers = open_writers({**sinks, "rows": (memory, SCHEMA)}, None)
+    begin_writers(writers)
     assert deliver(writers, 0, dict.fromkeys(writers, table())) == 63
     assert len({(tmp_path / name).read_text() for name in names}) == 1
     assert memory.rows() == ROWS
@@ -164,12 +166,12 @@ def test_files_are_written_side_by_side_and_the_first_failure_in_order_is_told(t
 
 
 def test_a_failing_spark_write_is_told_in_one_line(spark: SparkSession) -> None:
-    unknown = SparkWrite(lambda df, _: df.select("speed")).open_batches(SCHEMA, None)
+    unknown = begun(SparkWrite(lambda df, _: df.select("speed")), SCHEMA)
     with pytest.raises(
         RunError, match=r"^sink of query 'q' failed in batch 3: AnalysisException: .*speed"
     ) as a:
         deliver({"q": unknown}, 3, {"q": table()})
-    format_ = SparkWrite(lambda df, _: df.write.format("no.such").save("x")).open_batches(SCHEMA, None)
+    format_ = begun(SparkWrite(lambda df, _: df.write.format("no.such").save("x")), SCHEMA)
     with pytest.raises(RunError, match=r"^sink of query 'q' failed in batch 3: .*no.such") as b:
         deliver({"q": format_}, 3, {"q": table()})
     assert "\n" not in f"{a.value}{b.value}"
@@ -190,6 +192,7 @@ def test_all_sinks_are_opened_or_none(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"^sink of query 'b' cannot be opened: folder .* is not empty"):
         open_writers({"a": (memory, SCHEMA), "b": (full, SCHEMA)}, None)
     writers = open_writers({"a": (memory, SCHEMA)}, None)  # it was closed again
+    begin_writers(writers)
     deliver(writers, 0, {"a": table()})
     close_writers(writers, complete=True)
     assert memory.rows() == ROWS

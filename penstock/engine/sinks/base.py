@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,16 @@ class Writer(ABC):
         """
 
 
+@dataclass(frozen=True)
+class Resumed:
+    """Where a run goes on, as a sink needs to know it."""
+
+    #: The first batch that has not counted yet, and so the first that may come.
+    batch: int
+    #: What the sink said with the last manifest; None: the checkpoint does not know it.
+    delivered: Mapping[str, Any] | None
+
+
 class BatchWriter(ABC):
     """An opened sink that takes results batch by batch, each with its number; used by one thread at a time.
 
@@ -43,16 +55,38 @@ class BatchWriter(ABC):
     #: for writers that mostly wait for a disk and call no code of the user.
     side_by_side: bool = False
 
+    def begin(self) -> None:  # noqa: B027 - some writers prepare nothing
+        """The checkpoint is this run's: from now on the output may be made, cut and removed.
+
+        What the sink holds of batches that did not count is of a run that failed, and is removed where the
+        sink can.
+        """
+
     @abstractmethod
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
         """Takes all rows that a batch has for this sink; not called for a batch that has none.
 
-        Numbers grow, with gaps. The same number comes again if the run failed before the batch counted: the
-        second call then replaces the first where the sink can.
+        Numbers grow, with gaps. The same number comes again if the run failed before the batch counted, and
+        then maybe with other rows: the second call replaces the first where the sink can.
         """
 
+    def end(self, batch_id: int) -> None:  # noqa: B027 - most outputs are whole at any time
+        """The input is complete and ``batch_id`` is the last batch: what the output lacks is added, such as
+        the header of a file that got no rows. Called before the batch counts.
+        """
+
+    def delivered(self) -> Mapping[str, Any]:
+        """What is durably there, as plain JSON that does not grow; its ``kind`` says who understands it.
+
+        It goes into the manifest with the batch, and comes back in ``Resumed`` when a run goes on. A sink
+        that cannot look at its output again only says what it is.
+        """
+        return {"kind": type(self).__name__}
+
     def close(self, complete: bool) -> None:  # noqa: B027 - some writers hold nothing
-        """No more batches come. Without ``complete`` the run was stopped early or failed."""
+        """No more batches come. Without ``complete`` the run was stopped early or failed. May be called
+        without ``begin``, and then leaves everything as it is.
+        """
 
 
 class NodeSink(Sink):
@@ -62,17 +96,18 @@ class NodeSink(Sink):
     def open(self, schema: Schema) -> Writer:
         """A writer for rows of this schema. Raises ``RunError`` where the output cannot be written."""
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
-        """A writer for batches of rows of this schema.
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
+        """A writer for batches of rows of this schema; None is the first run of a checkpoint.
 
-        ``resumed_from`` is the number of the first batch that has not counted yet, and so the first that may
-        come; what a sink holds of it or of later ones is of a run that failed, and is removed where the sink
-        can. None is a new run, which must not touch output that it was not told to overwrite. 0 is a run
-        that failed in its very first batch: only rows of batch 0 can be there.
+        Makes sure that what the sink has delivered is still there, that nothing is in the way and that
+        nobody else writes it, and raises ``RunError`` if not. It touches nothing: that is for ``begin``,
+        when it is known that no other run has the checkpoint. A run that is new, and a sink that is new to
+        its checkpoint, must not touch output that it was not told to overwrite; a run that goes on never
+        overwrites.
 
         Unless a sink does better, every record batch goes to what ``open`` returns.
         """
-        return _EachBatch(self.open(schema))
+        return _EachBatch(lambda: self.open(schema), type(self).__name__)
 
     @property
     def batch_guarantee(self) -> str:
@@ -81,15 +116,24 @@ class NodeSink(Sink):
 
 
 class _EachBatch(BatchWriter):
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    def __init__(self, open_writer: Callable[[], Writer], kind: str) -> None:
+        self._open, self._kind = open_writer, kind
+        self._writer: Writer | None = None
+
+    def begin(self) -> None:
+        self._writer = self._open()  # which may make files, so not before
 
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
+        assert self._writer is not None
         for batch in rows.to_batches():
             self._writer.write(batch)
 
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": self._kind}
+
     def close(self, complete: bool) -> None:
-        self._writer.close(complete)
+        if self._writer is not None:
+            self._writer.close(complete)
 
 
 def whole_batch(rows: pa.Table) -> pa.RecordBatch:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer, whole_batch
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer, whole_batch
 from penstock.engine.sinks.memory import plain_rows
 from penstock.memory.layout import Columns, Layout
 from penstock.query.errors import QueryError, RunError
@@ -25,8 +25,9 @@ class Callback(NodeSink):
     valid during the call only.
 
     On Spark the function is called once for every batch that has rows, on the driver. If it takes a second
-    parameter, one without a default or one called ``batch_id``, it is given the batch's number there: a
-    number that it has seen before is the same batch again. ``def f(rows, batch_id=None)`` runs on both.
+    parameter, one without a default or one called ``batch_id``, it is given the batch's number there. After
+    a failure a number may come again, maybe with other rows, which replace those it came with before.
+    ``def f(rows, batch_id=None)`` runs on both.
     """
 
     def __init__(self, function: Callable[..., object], *, arrow: bool = False, numpy: bool = False) -> None:
@@ -46,7 +47,7 @@ class Callback(NodeSink):
     def batch_guarantee(self) -> str:
         return (
             "at least once: the function may be called again with rows of the batch in which the run failed; "
-            "exactly once if it does nothing the second time that it gets a batch id"
+            "exactly once if it replaces what it has of that batch id, since the rows may be others then"
         )
 
     def open(self, schema: Schema) -> Writer:
@@ -58,7 +59,7 @@ class Callback(NodeSink):
             )
         return self._writer(self._function, schema)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         numbered = _second_parameter(self._function) is not None
         return _CallbackBatches(self._function, numbered, lambda call: self._writer(call, schema))
 
@@ -125,6 +126,9 @@ class _CallbackBatches(BatchWriter):
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
         self._batch_id = batch_id
         self._writer.write(whole_batch(rows))
+
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "callback"}
 
     def _call(self, rows: object) -> None:
         if self._numbered:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer, whole_batch
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer, whole_batch
 from penstock.engine.sinks.text import times_as_text
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
@@ -34,7 +35,7 @@ class Console(NodeSink):
     def open(self, schema: Schema) -> Writer:
         return _ConsoleWriter(schema, self._limit, self._title)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         return _ConsoleBatches(_ConsoleWriter(schema, self._limit, self._title))
 
 
@@ -71,6 +72,9 @@ class _ConsoleBatches(BatchWriter):
 
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
         self._writer.write(whole_batch(rows))
+
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "console"}
 
 
 def _spelled(value: Any) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.engine.sinks.text import TextFileWriter, TextFormat, times_as_text
 from penstock.engine.sinks.text_batches import EXACTLY_ONCE, TextFileBatches
 from penstock.memory.arrow import ArrowArray
@@ -19,8 +19,8 @@ from penstock.query.types import Schema
 class Csv(NodeSink):
     """Writes a header and then rows as they come. A null is an empty field, a timestamp ISO 8601 in UTC.
 
-    On Spark the file is on the driver's machine, and ``.NAME.penstock.json`` beside it says how far each
-    batch came: keep the two together.
+    On Spark the file is on the driver's machine, and the checkpoint says how far each batch came: a run that
+    goes on refuses a file that is not what was delivered. ``overwrite`` is for new runs only.
     """
 
     def __init__(self, path: str | Path, *, delimiter: str = ",", overwrite: bool = False) -> None:
@@ -45,8 +45,9 @@ class Csv(NodeSink):
     def open(self, schema: Schema) -> Writer:
         return TextFileWriter(self._path, CsvText(schema, self._delimiter), self._overwrite)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
-        return TextFileBatches(self._path, CsvText(schema, self._delimiter), self._overwrite, resumed_from)
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
+        text = CsvText(schema, self._delimiter)
+        return TextFileBatches(self._path, "csv", text, self._overwrite, resumed)
 
 
 class CsvText(TextFormat):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.memory.layout import Columns, Layout
 from penstock.query.types import Schema
 
@@ -27,8 +30,7 @@ class Discard(NodeSink):
         self.count = 0
         return _DiscardWriter(self)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
-        self.count = 0
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         return _DiscardBatches(self)
 
 
@@ -50,8 +52,14 @@ class _DiscardBatches(BatchWriter):
         self._sink = sink
         self._newest = (-1, 0)  # the last batch and its rows, which are not counted twice
 
+    def begin(self) -> None:
+        self._sink.count = 0
+
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
         if self._newest[0] == batch_id:
             self._sink.count -= self._newest[1]
         self._newest = (batch_id, rows.num_rows)
         self._sink.count += rows.num_rows
+
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "discard"}

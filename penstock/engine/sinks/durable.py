@@ -35,6 +35,13 @@ class LogFile:
     def length(self) -> int:
         return os.fstat(self._descriptor).st_size
 
+    def is_at(self, path: Path) -> bool:
+        """Whether the file still has that name."""
+        try:
+            return os.path.samestat(os.stat(path), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
+
     def cut(self, length: int) -> None:
         """Takes away what comes after ``length`` bytes."""
         if self.length > length:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.engine.sinks.text import TextFileWriter, TextFormat, times_as_text
 from penstock.engine.sinks.text_batches import EXACTLY_ONCE, TextFileBatches
 from penstock.query.types import Schema
@@ -19,8 +20,8 @@ class JsonLines(NodeSink):
     Floats that JSON has no word for are written ``NaN``, ``Infinity`` and ``-Infinity``, which our source and
     most readers take. Costs some microseconds a row: for much output, write Parquet.
 
-    On Spark the file is on the driver's machine, and ``.NAME.penstock.json`` beside it says how far each
-    batch came: keep the two together.
+    On Spark the file is on the driver's machine, and the checkpoint says how far each batch came: a run that
+    goes on refuses a file that is not what was delivered. ``overwrite`` is for new runs only.
     """
 
     def __init__(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -41,15 +42,21 @@ class JsonLines(NodeSink):
     def open(self, schema: Schema) -> Writer:
         return TextFileWriter(self._path, JsonText(), self._overwrite)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
-        return TextFileBatches(self._path, JsonText(), self._overwrite, resumed_from)
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
+        text = JsonText(schema.names)
+        return TextFileBatches(self._path, "json_lines", text, self._overwrite, resumed)
 
 
 class JsonText(TextFormat):
     """Lines of JSON, without spaces."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str] = ()) -> None:
         self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._names = names
+
+    @property
+    def beginning(self) -> bytes:
+        return "".join(["{", *(f"{self._encode(name)}:" for name in self._names[:1])]).encode()
 
     def lines(self, batch: pa.RecordBatch) -> bytes:
         encode = self._encode

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain
 from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.memory.arrow import arrow_schema
 from penstock.query.errors import RunError
 from penstock.query.types import Schema
@@ -43,17 +44,10 @@ class Memory(NodeSink):
             self._batches, self._by_number = [], {}
         return _MemoryWriter(self)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         with self._lock:
             self._take()
-            fits = self._schema == arrow_schema(schema)
-            before = (resumed_from or 0) if fits else 0
-            self._schema = arrow_schema(schema)
-            self._batches = []
-            self._by_number = {
-                number: batches for number, batches in self._by_number.items() if number < before
-            }
-        return _MemoryBatches(self)
+        return _MemoryBatches(self, arrow_schema(schema), 0 if resumed is None else resumed.batch)
 
     def table(self) -> pa.Table:
         """All rows so far, as an Arrow table."""
@@ -77,6 +71,15 @@ class Memory(NodeSink):
 
     def _all(self) -> list[pa.RecordBatch]:
         return [*self._batches, *chain.from_iterable(self._by_number.values())]
+
+    def _begin(self, schema: pa.Schema, counted: int) -> None:
+        with self._lock:
+            if self._schema != schema:
+                counted = 0
+            self._schema, self._batches = schema, []
+            self._by_number = {
+                number: batches for number, batches in self._by_number.items() if number < counted
+            }
 
     def _replace(self, number: int, batches: list[pa.RecordBatch]) -> None:
         with self._lock:
@@ -103,11 +106,17 @@ class _MemoryWriter(Writer):
 
 
 class _MemoryBatches(BatchWriter):
-    def __init__(self, sink: Memory) -> None:
-        self._sink = sink
+    def __init__(self, sink: Memory, schema: pa.Schema, counted: int) -> None:
+        self._sink, self._schema, self._counted = sink, schema, counted
+
+    def begin(self) -> None:
+        self._sink._begin(self._schema, self._counted)
 
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
         self._sink._replace(batch_id, rows.to_batches())
+
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "memory"}
 
     def close(self, complete: bool) -> None:
         self._sink._close()

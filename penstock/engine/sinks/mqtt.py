@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.engine.sinks.json_lines import JsonText
 from penstock.engine.sources.mqtt import check_qos
 from penstock.query.errors import QueryError, RunError
@@ -69,7 +70,7 @@ class Mqtt(NodeSink):
             raise RunError(f"payload '{payload}' is no string column: columns are {columns}")
         return _MqttWriter(self._broker.connect(), self._topic, self._payload, self._qos, self._retain)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
         return _MqttBatches(self.open(schema))
 
 
@@ -119,6 +120,9 @@ class _MqttBatches(BatchWriter):
         for batch in rows.to_batches():
             self._writer.write(batch)
         self._writer.acknowledge()
+
+    def delivered(self) -> Mapping[str, Any]:
+        return {"kind": "mqtt"}
 
     def close(self, complete: bool) -> None:
         self._writer.close(complete)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.sinks.base import BatchWriter, NodeSink, Writer
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.engine.sinks.parquet_batches import GROUP_ROWS, PATTERNS, ParquetBatches
 from penstock.engine.sinks.paths import prepare_folder
+from penstock.engine.sinks.target_lock import TargetLock
 from penstock.memory.arrow import arrow_schema
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
@@ -22,7 +23,9 @@ class Parquet(NodeSink):
     the run ends. Without any row there is one empty file, so that the folder can be read.
 
     On Spark every batch that has rows makes one file, ``batch-000000000007.parquet``, however few they are:
-    ``rows_per_file`` plays no part, and nothing is compacted. The folder is one on the driver's machine.
+    ``rows_per_file`` plays no part, and nothing is compacted. The folder is one on the driver's machine. The
+    checkpoint knows the names, sizes and checksums of all of them: a run that goes on refuses a folder in
+    which one is missing or another. ``overwrite`` is for new runs only.
     """
 
     def __init__(self, path: str | Path, *, rows_per_file: int = 10_000_000, overwrite: bool = False) -> None:
@@ -46,16 +49,22 @@ class Parquet(NodeSink):
         return "exactly once: a file per batch, whole or not there, and replaced if the batch comes again"
 
     def open(self, schema: Schema) -> Writer:
-        prepare_folder(self._path, PATTERNS, self._overwrite)
-        return _ParquetWriter(self._path, arrow_schema(schema), self._rows_per_file)
+        lock = TargetLock(self._path)
+        try:
+            prepare_folder(self._path, PATTERNS, self._overwrite)
+            lock.take()
+        except BaseException:
+            lock.free()
+            raise
+        return _ParquetWriter(self._path, arrow_schema(schema), self._rows_per_file, lock)
 
-    def open_batches(self, schema: Schema, resumed_from: int | None) -> BatchWriter:
-        return ParquetBatches(self._path, arrow_schema(schema), self._overwrite, resumed_from)
+    def open_batches(self, schema: Schema, resumed: Resumed | None) -> BatchWriter:
+        return ParquetBatches(self._path, arrow_schema(schema), self._overwrite, resumed)
 
 
 class _ParquetWriter(Writer):
-    def __init__(self, folder: Path, schema: pa.Schema, rows_per_file: int) -> None:
-        self._folder, self._schema, self._rows_per_file = folder, schema, rows_per_file
+    def __init__(self, folder: Path, schema: pa.Schema, rows_per_file: int, lock: TargetLock) -> None:
+        self._folder, self._schema, self._rows_per_file, self._lock = folder, schema, rows_per_file, lock
         self._file: pq.ParquetWriter | None = None
         self._files = 0
         self._rows_left = rows_per_file  # that the current file still takes, collected ones counted as taken
@@ -79,6 +88,7 @@ class _ParquetWriter(Writer):
         if self._collected_rows or self._files == 0 or self._file is not None:
             self._write_group()
             self._finish_file()
+        self._lock.free()
 
     @property
     def _names(self) -> tuple[Path, Path]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.engine.sinks.base import BatchWriter
-from penstock.engine.sinks.durable import hidden, replace_file, sync
-from penstock.engine.sinks.paths import prepare_folder
+from penstock.engine.sinks.base import BatchWriter, Resumed
+from penstock.engine.sinks.deliveries import taken_up
+from penstock.engine.sinks.durable import replace_file
+from penstock.engine.sinks.parquet_delivery import BATCHES, ParquetDelivery, batch_name
+from penstock.engine.sinks.paths import absolute, check_folder, prepare_folder
+from penstock.engine.sinks.target_lock import TargetLock
 
 GROUP_ROWS = 131_072  # rows of a row group
 
-_BATCHES = "batch-" + "[0-9]" * 12 + ".parquet"
-
 #: Names of the files that are ours, to be removed when a new run may overwrite: of node runs, and of batches.
-PATTERNS = ("part-*.parquet", _BATCHES)
+PATTERNS = ("part-*.parquet", BATCHES)
 
 
 class ParquetBatches(BatchWriter):
@@ -24,40 +27,46 @@ class ParquetBatches(BatchWriter):
 
     side_by_side = True
 
-    def __init__(self, folder: Path, schema: pa.Schema, overwrite: bool, resumed_from: int | None) -> None:
-        self._folder, self._schema = folder, schema
-        if resumed_from is None or not self._goes_on(resumed_from):
-            prepare_folder(folder, PATTERNS, overwrite)
-            return
-        for file in self._files():
-            if _number(file) >= resumed_from:  # of a batch that did not count, and may have no rows next time
-                file.unlink()
-        for left in folder.glob(hidden(folder / _BATCHES).name):
-            left.unlink()
-        sync(folder)
+    def __init__(self, folder: Path, schema: pa.Schema, overwrite: bool, resumed: Resumed | None) -> None:
+        self._folder, self._schema, self._overwrite = absolute(folder), schema, overwrite
+        self._batch = 0 if resumed is None else resumed.batch
+        new = ParquetDelivery("parquet", str(self._folder))
+        self._lock = TargetLock(self._folder)
+        try:
+            delivery = taken_up(resumed, new)
+            # Before anything has counted, nothing but the file of the batch that failed can be ours.
+            if delivery is None or (delivery.is_empty and not set(new.beyond(0)) <= {self._batch}):
+                check_folder(self._folder, overwrite)
+                delivery = None
+        except BaseException:
+            self._lock.free()
+            raise
+        self._is_new = delivery is None
+        # What has counted, and what is there with the newest batch, which may come again.
+        self._counted = self._delivery = delivery or new
+        self._newest = -1
+
+    def begin(self) -> None:
+        if self._is_new:
+            prepare_folder(self._folder, PATTERNS, self._overwrite)
+        elif self._delivery.is_empty:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        self._lock.take()
+        self._delivery.roll_back(self._batch)
 
     def write_batch(self, batch_id: int, rows: pa.Table) -> None:
-        self._write(batch_id, rows)
+        if batch_id > self._newest:
+            self._newest, self._counted = batch_id, self._delivery
+        path = self._folder / batch_name(batch_id)
+        replace_file(path, lambda file: pq.write_table(rows, file, row_group_size=GROUP_ROWS))
+        self._delivery = self._counted.with_file(batch_id)
+
+    def end(self, batch_id: int) -> None:
+        if self._delivery.is_empty:  # so that the folder can be read
+            self.write_batch(batch_id, self._schema.empty_table())
+
+    def delivered(self) -> Mapping[str, Any]:
+        return self._delivery.plain()
 
     def close(self, complete: bool) -> None:
-        # So that the folder can be read. A run that failed before it had a checkpoint must find it empty.
-        if complete and not self._files():
-            self._write(0, self._schema.empty_table())
-
-    def _write(self, batch_id: int, rows: pa.Table) -> None:
-        path = self._folder / f"batch-{batch_id:012}.parquet"
-        replace_file(path, lambda file: pq.write_table(rows, file, row_group_size=GROUP_ROWS))
-
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob(_BATCHES))
-
-    def _goes_on(self, resumed_from: int) -> bool:
-        """Whether the files in the folder can be those of the run that goes on."""
-        numbers = [_number(file) for file in self._files()] if self._folder.is_dir() else []
-        if resumed_from == 0:
-            return numbers == [0]
-        return bool(numbers)
-
-
-def _number(file: Path) -> int:
-    return int(file.stem.removeprefix("batch-"))
+        self._lock.free()

@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.query.errors import RunError
 
+_HINT = "give another path, or overwrite=True if what is there may go"
 
-def prepare_file(path: Path, overwrite: bool) -> None:
-    """Makes way for one output file."""
+
+def absolute(path: Path) -> Path:
+    """The same place, whatever the working directory is later."""
+    return Path(os.path.abspath(path))
+
+
+def check_file(path: Path, overwrite: bool) -> None:
+    """Raises unless an output file may begin here."""
     if path.is_dir():
         raise RunError(f"cannot write '{path}': it is a folder; give the path of a file")
     if not overwrite and path.exists() and path.stat().st_size:
-        raise RunError(f"'{path}' exists and is not empty: give overwrite=True, or another path")
-    _make_folder(path.parent)
+        raise RunError(f"'{path}' exists and is not empty: {_HINT}")
+
+
+def prepare_file(path: Path, overwrite: bool) -> None:
+    """Makes way for one output file."""
+    check_file(path, overwrite)
+    make_folder(path.parent)
+
+
+def check_folder(path: Path, overwrite: bool) -> None:
+    """Raises unless output files may begin in this folder."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"cannot write into '{path}': it is a file; give the path of a folder")
+    if not overwrite and path.is_dir() and any(not file.name.startswith(".") for file in path.iterdir()):
+        raise RunError(f"folder '{path}' is not empty: {_HINT}")
 
 
 def prepare_folder(path: Path, patterns: Iterable[str], overwrite: bool) -> None:
     """Makes way for output files in a folder. Overwriting removes what matches a pattern, nothing else."""
-    if path.exists() and not path.is_dir():
-        raise RunError(f"cannot write into '{path}': it is a file; give the path of a folder")
-    _make_folder(path)
-    present = [file for file in path.iterdir() if not file.name.startswith(".")]
-    if present and not overwrite:
-        raise RunError(f"folder '{path}' is not empty: give overwrite=True, or another path")
+    check_folder(path, overwrite)
+    make_folder(path)
     for pattern in patterns:
         for file in [*path.glob(pattern), *path.glob(f".{pattern}.tmp")]:
             file.unlink()
 
 
-def _make_folder(path: Path) -> None:
+def make_folder(path: Path) -> None:
+    """Makes a folder and those that it is in, if they are not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

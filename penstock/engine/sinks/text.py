@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.engine.sinks.base import Writer
 from penstock.engine.sinks.paths import prepare_file
+from penstock.engine.sinks.target_lock import TargetLock
 
 
 class TextFormat(ABC):
@@ -20,6 +21,11 @@ class TextFormat(ABC):
         """What a file begins with."""
         return b""
 
+    @property
+    def beginning(self) -> bytes:
+        """What a file with rows surely begins with."""
+        return self.header
+
     @abstractmethod
     def lines(self, batch: pa.RecordBatch) -> bytes:
         """A line per row, each with its line end."""
@@ -29,8 +35,14 @@ class TextFileWriter(Writer):
     """Writes a file from its beginning, rows as they come."""
 
     def __init__(self, path: Path, text: TextFormat, overwrite: bool) -> None:
-        prepare_file(path, overwrite)
-        self._file = path.open("wb")
+        self._lock = TargetLock(path)
+        try:
+            prepare_file(path, overwrite)
+            self._file = path.open("wb")
+            self._lock.take()
+        except BaseException:
+            self._lock.free()
+            raise
         self._text = text
         self._add(text.header)
 
@@ -39,6 +51,7 @@ class TextFileWriter(Writer):
 
     def close(self, complete: bool) -> None:
         self._file.close()
+        self._lock.free()
 
     def _add(self, lines: bytes) -> None:
         self._file.write(lines)

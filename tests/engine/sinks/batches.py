@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed
 from penstock.memory.arrow import arrow_schema
 from penstock.query.types import Schema
 
@@ -19,3 +20,10 @@ ROWS: list[dict[str, Any]] = [
 
 def batch(rows: list[dict[str, Any]] = ROWS, schema: Schema = SCHEMA) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, arrow_schema(schema))
+
+
+def begun(sink: NodeSink, schema: Schema = SCHEMA, resumed: Resumed | None = None) -> BatchWriter:
+    """A writer that may write."""
+    writer = sink.open_batches(schema, resumed)
+    writer.begin()
+    return writer

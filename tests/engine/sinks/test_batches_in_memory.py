@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from penstock.engine.sinks.base import NodeSink, Writer, whole_batch
+from penstock.engine.sinks.base import NodeSink, Resumed, Writer, whole_batch
 from penstock.query.errors import RunError
 from penstock.query.types import Schema
 from penstock.sinks import Callback, Console, Csv, Discard, JsonLines, Memory, Parquet, Spark
-from tests.engine.sinks.batches import ROWS, SCHEMA, batch
+from tests.engine.sinks.batches import ROWS, SCHEMA, batch, begun
 
 
 def table(rows: list[dict[str, Any]] = ROWS) -> pa.Table:
@@ -21,7 +22,7 @@ def table(rows: list[dict[str, Any]] = ROWS) -> pa.Table:
 
 def test_memory_replaces_a_batch_that_comes_again() -> None:
     sink = Memory()
-    writer = sink.open_batches(SCHEMA, None)
+    writer = begun(sink)
     writer.write_batch(0, table(ROWS[:1]))
     writer.write_batch(3, table(ROWS))
     writer.write_batch(3, table(ROWS[1:]))
@@ -31,31 +32,34 @@ def test_memory_replaces_a_batch_that_comes_again() -> None:
 
 def test_memory_keeps_what_counted_when_a_run_goes_on_in_the_process() -> None:
     sink = Memory()
-    first = sink.open_batches(SCHEMA, None)
+    first = begun(sink)
     first.write_batch(0, table(ROWS[:1]))
     first.write_batch(1, table(ROWS))
     first.close(False)
-    again = sink.open_batches(SCHEMA, 1)
+    again = sink.open_batches(SCHEMA, Resumed(1, first.delivered()))
+    assert len(sink) == 1 + len(ROWS)  # nothing is touched yet
+    again.begin()
     assert sink.rows() == ROWS[:1]
     again.write_batch(1, table(ROWS[2:]))
     assert sink.rows() == [ROWS[0], ROWS[2]]
     with pytest.raises(RunError, match="in use already"):
-        sink.open_batches(SCHEMA, 2)
+        sink.open_batches(SCHEMA, Resumed(2, None))
     again.close(True)
 
 
 @pytest.mark.parametrize("resumed_from", [None, 0, 5])
 def test_memory_starts_empty_in_a_new_run_or_with_other_columns(resumed_from: int | None) -> None:
     sink = Memory()
-    writer = sink.open_batches(SCHEMA, None)
+    writer = begun(sink)
     writer.write_batch(2, table())
     writer.close(True)
-    sink.open_batches(Schema(x="int64") if resumed_from else SCHEMA, resumed_from)
+    resumed = None if resumed_from is None else Resumed(resumed_from, {"kind": "memory"})
+    begun(sink, Schema(x="int64") if resumed_from else SCHEMA, resumed)
     assert sink.rows() == []
 
 
 def test_console_shows_a_batch_as_one_table(capsys: pytest.CaptureFixture[str]) -> None:
-    writer = Console(limit=2).open_batches(SCHEMA, None)
+    writer = begun(Console(limit=2))
     writer.write_batch(4, table())
     out = capsys.readouterr().out.splitlines()
     assert len(out) == 4
@@ -81,16 +85,14 @@ def test_a_callback_is_called_once_a_batch_and_given_its_number_if_it_takes_one(
         got.append(rows)
 
     for function in (plain, numbered, named, remembers, many, got.append):
-        Callback(function).open_batches(SCHEMA, None).write_batch(7, table())
+        begun(Callback(function)).write_batch(7, table())
     assert got == [ROWS, (ROWS, 7), (ROWS, 7), ROWS, (ROWS,), ROWS]
 
 
 def test_a_callback_gets_a_batch_in_the_form_it_asked_for() -> None:
     got: list[Any] = []
-    Callback(got.append, arrow=True).open_batches(SCHEMA, None).write_batch(1, table())
-    Callback(lambda columns, number: got.append(columns), numpy=True).open_batches(SCHEMA, 1).write_batch(
-        1, table()
-    )
+    begun(Callback(got.append, arrow=True)).write_batch(1, table())
+    begun(Callback(lambda columns, number: got.append(columns), numpy=True)).write_batch(1, table())
     assert got[0] == batch()
     assert got[1]["cars"].tolist() == [3, -1, 0]
 
@@ -109,7 +111,7 @@ def test_a_callback_that_needs_a_number_does_not_run_on_a_node() -> None:
 
 def test_discard_counts_a_batch_once() -> None:
     sink = Discard()
-    writer = sink.open_batches(SCHEMA, 5)
+    writer = begun(sink, SCHEMA, Resumed(5, None))
     for number in (5, 6, 6, 8):
         writer.write_batch(number, table())
     assert sink.count == 9
@@ -140,7 +142,10 @@ class Plain(NodeSink):
 
 def test_a_sink_that_knows_nothing_of_batches_gets_their_rows() -> None:
     sink = Plain()
-    writer = sink.open_batches(SCHEMA, 3)
+    writer = sink.open_batches(SCHEMA, Resumed(3, None))
+    writer.close(False)
+    assert sink.got == []  # not even opened
+    writer.begin()
     writer.write_batch(3, table())
     writer.close(True)
     assert sink.got == [1, 2, True]
@@ -159,3 +164,18 @@ def test_every_sink_states_what_it_promises_on_spark() -> None:
     at_least = [Console(), Callback(print), Spark(print)]
     assert all(sink.batch_guarantee.startswith("at least once") for sink in at_least)
     assert Discard().batch_guarantee == "nothing is kept"
+
+
+def test_every_sink_says_what_it_is(tmp_path: Path) -> None:
+    sinks = {
+        "memory": Memory(),
+        "console": Console(),
+        "callback": Callback(print),
+        "discard": Discard(),
+        "spark": Spark(print),
+        "csv": Csv(tmp_path / "out.csv"),
+        "json_lines": JsonLines(tmp_path / "out.jsonl"),
+        "parquet": Parquet(tmp_path / "out"),
+        "Plain": Plain(),
+    }
+    assert list(sinks) == [sink.open_batches(SCHEMA, None).delivered()["kind"] for sink in sinks.values()]

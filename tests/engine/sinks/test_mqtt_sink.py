@@ -15,6 +15,7 @@ from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
 from penstock.sinks import Mqtt
 from tests.engine.mosquitto import broker, free_port, needs_mosquitto
+from tests.engine.sinks.batches import begun
 
 SCHEMA = Schema.of({"ts": "timestamp", "lane": "string?", "speed": "float64"})
 
@@ -99,7 +100,7 @@ def test_the_broker_has_every_row_when_a_run_ends(port: int) -> None:
 @needs_mosquitto
 def test_a_batch_is_with_the_broker_before_it_counts(port: int) -> None:
     sink = Mqtt("out/batches", port=port, payload="lane", client_id="batches")
-    writer = sink.open_batches(SCHEMA, None)
+    writer = begun(sink, SCHEMA)
     listener = Listener(port, "out/batches")
     for number in range(2):
         writer.write_batch(number, pa.Table.from_batches([batch(2, 10 * number), batch(1, 10 * number + 5)]))
