@@ -49,6 +49,7 @@ _WITHOUT_SESSION = tuple(
         "adapting",
         "crash",
         "detection",
+        "driver_memory",
         "groups",
         "interrupts",
         "lock",

@@ -3,13 +3,34 @@ traces."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import subprocess
+
+from pyspark import SparkContext
 
 from penstock.query.errors import PenstockError, RunError
 
 # The last line of a Python traceback that one of our own errors made, wherever it stands in the text.
 _OURS = re.compile(r"^(?:\s*)penstock\.[\w.]*Error: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
+
+_RESULTS = re.compile(r"Total size of serialized results[^\n]*? is bigger than \S*maxResultSize[^\n]*")
+_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError[^\n]*|Java heap space|GC overhead limit exceeded")
+#: What Spark and its bridge to Python say when the driver's Java is gone, or about to go: not why.
+_GONE = re.compile(
+    r"SparkContext was shut down|stopped SparkContext|Answer from Java side is empty|"
+    r"trying to connect to the Java server|Connection refused|Connection reset by peer|"
+    r"while calling [\w:.$]+\s*\Z"  # with no cause: not even that could be asked for
+)
+_OUT_OF_MEMORY = 52  # Spark's exit status
+_KILLED = -9  # by a signal that nobody can catch: as a rule the machine had no memory left
+_END_S = 5.0
+_HINT = (
+    "let batches be smaller, e.g. ps.Spark(batch_bytes='16m'), or give the driver more memory, "
+    "e.g. settings={'spark.driver.memory': '8g'}; the checkpoint is whole, the batch is planned again by the "
+    "limits of the next run"
+)
 
 
 def told_by_spark(error: BaseException) -> BaseException:
@@ -21,10 +42,38 @@ def told_by_spark(error: BaseException) -> BaseException:
     ours = _OURS.findall(text)
     if ours:
         return RunError(ours[-1].strip())
+    too_large = _too_large(text)
+    if too_large is not None:
+        return RunError(f"a batch was too large: {too_large}; {_HINT}")
     python = [f"{kind}: {what}" for kind, what in _PYTHON.findall(text) if "py4j" not in kind]
     if python:
         return RunError(f"a task on Spark failed: {python[-1].strip()}")
     return RunError(f"Spark failed: {_root(text) or type(error).__name__}")
+
+
+def _too_large(text: str) -> str | None:
+    """What a batch was too large for; None if nothing says that it was."""
+    if found := _RESULTS.search(text):
+        return found[0].strip()
+    if found := _MEMORY.search(text):
+        return f"Spark ran out of memory ({found[0].strip()})"
+    if _GONE.search(text):
+        status = _java_status()
+        if status == _OUT_OF_MEMORY:
+            return "Spark's driver ran out of memory and ended"
+        if status == _KILLED:
+            return "Spark's driver was killed, as a machine does that has no memory left"
+    return None
+
+
+def _java_status() -> int | None:
+    """With which status the driver's Java ended; None if it goes on, or was not started from here."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    with contextlib.suppress(subprocess.TimeoutExpired):  # it may be about to end
+        return int(process.wait(_END_S))
+    return None
 
 
 def _root(text: str) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.query.errors import PenstockError
+from penstock.spark.driver_memory import memory_settings
 from penstock.spark.interrupts import handler_kept
 
 OLDEST_JAVA = 17
@@ -121,6 +122,7 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
         }
     elif any(_is_loopback(host) for host, _ in _addresses(master)):
         chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    chosen |= memory_settings(settings or {})
     for name, value in (settings or {}).items():
         chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
     return chosen
