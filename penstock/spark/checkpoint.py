@@ -62,6 +62,11 @@ class Checkpoint:
         """Data that sources hand to other processes."""
         return f"{self.root}/shipped"
 
+    @property
+    def results(self) -> str:
+        """Results on their way to the driver."""
+        return f"{self.root}/results"
+
     def remove(self) -> None:
         if self.temporary:
             shutil.rmtree(self.root, ignore_errors=True)

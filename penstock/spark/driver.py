@@ -16,6 +16,7 @@ from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.query.graph import SourceSpec
+from penstock.spark import results
 from penstock.spark.collected import Collected
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.job import Job, ShippedJob
@@ -94,6 +95,7 @@ class Driver:
         #: Whether a lone task runs in this process. Among groups it does not: Python code of a heavy one
         #: would hold the others up.
         self.works_here = True
+        self._has_files = False  # some of the batch stands in files
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
@@ -149,6 +151,7 @@ class Driver:
         table = frame.toArrow()
         clock.lap("job")
         if works_here:
+            self._has_files = results.stand_elsewhere(table.column("tag"))
             # One task has all keys: it runs right here, where everything comes together anyway.
             for task in tasks:
                 table = pa.Table.from_batches([task.run(table.to_batches(), 0, 0)])
@@ -169,6 +172,7 @@ class Driver:
         clock = clock or Clock()
         inbox = self._whole_inbox if is_whole(self._job, before) else self._inbox
         assert inbox is not None
+        self._has_files = self._has_files or results.stand_elsewhere(table.column("tag"))
         collected = inbox.read(table)
         after = before.advanced(collected.moves)
         after = replace(after, seen_us=self._marks(after))
@@ -178,6 +182,9 @@ class Driver:
             end_writers(self._writers, batch_id)
         clock.lap("sinks")
         self._commit(batch_id, after, collected, complete=ending)
+        if self._has_files and self._job.results is not None:
+            results.remove_all(self._job.results)
+            self._has_files = False
         clock.lap("commit")
         return self._told(batch_id, after, collected, rows_out, clock)
 

@@ -15,6 +15,7 @@ from penstock.operators.base import Build, Operator
 from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.spark.messages import RowFormat
+from penstock.spark.results import Place, ResultFiles
 from penstock.spark.stages import Channel
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateTables
@@ -108,30 +109,41 @@ class RowShipper(Operator):
 
 
 class SinkCollector(Operator):
-    """Collects the results of one query."""
+    """Collects the results of one query; many of them go into files while the batch runs."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: Build, files: ResultFiles) -> None:
         super().__init__(build)
         self._format = RowFormat.of(build.inputs[0], visible=True)
+        self._files = files
         self._parts: list[Columns] = []
+        self._bytes = 0  # of the parts
+        self._written: list[Place] = []
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
-        self._parts.append(tuple(column[start:stop].copy() for column in columns))
+        part = tuple(column[start:stop].copy() for column in columns)
+        self._parts.append(part)
+        size = sum(column.nbytes for column in part)
+        self._bytes += size
+        if self._files.hold(size, self._bytes):
+            self._written += self._files.write([self._collected()])
         return stop - start
 
-    def take(self) -> tuple[int, pa.Buffer] | None:
-        """How many rows the batch gave, and they; None if there are none."""
-        parts, self._parts = self._parts, []
-        if not parts:
-            return None
-        columns = tuple(
-            arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in zip(*parts, strict=True)
-        )
-        batch = self._format.batch(columns, self.strings)
-        return batch.num_rows, batch.serialize()
+    def take(self) -> list[Any]:
+        """The results of the batch, in order: record batches, or the places where they stand."""
+        written, self._written = self._written, []
+        return [*written, self._collected()] if self._parts else written
 
     def reset(self) -> None:
         self._parts.clear()
+        self._written.clear()
+        self._bytes = 0
+
+    def _collected(self) -> pa.Buffer:
+        parts, self._parts, self._bytes = self._parts, [], 0
+        columns = tuple(
+            arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+        )
+        return self._format.batch(columns, self.strings).serialize()
 
 
 class PartialCollector(Operator):

@@ -40,6 +40,7 @@ class Job:
     virtual_partitions: int
     settings: Settings
     measures: bool = False  # tasks tell how long each operator was busy
+    results: str | None = None  # the folder for what is too large to pass through Java
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class LocalJob:
     def _engine(self, stages: Stages, stage: int) -> StageEngine:
         key = (stages.is_whole, stage)
         if key not in self._engines:
-            self._engines[key] = StageEngine(stages, stage, self.job.settings)
+            self._engines[key] = StageEngine(stages, stage, self.job.settings, results=self.job.results)
         return self._engines[key]
 
 

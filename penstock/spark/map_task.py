@@ -178,7 +178,12 @@ def _read(
         latest = None if partition.latest_us == START_OF_TIME else partition.latest_us
         moved[part.partition] = PartitionProgress(part.end, reader.offset, reader.records, latest, part.final)
         reader.close()
-    return {source_id: moved}, {"events": events, "bad": operator.bad_records - bad_before}
+    waiting = sum(part.waiting for part in ranges)
+    return {source_id: moved}, {
+        "events": events,
+        "bad": operator.bad_records - bad_before,
+        "waiting": waiting,
+    }
 
 
 def sent(

@@ -19,6 +19,7 @@ from penstock.memory.arrow import ArrowArray, arrow_schema, arrow_type, numpy_fr
 from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.types import DataType, Field
+from penstock.spark.results import Place, opened
 from penstock.state.tables import HASH, StateTables, flat_array
 
 _FIELDS: list[tuple[str, pa.DataType]] = [
@@ -40,15 +41,16 @@ class Message(NamedTuple):
     target: int
     tag: int
     seq: int
-    payload: Any  # bytes, or a buffer of Arrow
+    payload: Any  # bytes, a buffer of Arrow, or the place where they stand
 
 
 def to_batch(messages: Sequence[Message]) -> pa.RecordBatch:
-    """Messages as Spark takes them."""
+    """Messages as Spark takes them. One whose payload stands elsewhere has its tag turned round."""
+    tags = [~message.tag if isinstance(message.payload, Place) else message.tag for message in messages]
     return pa.RecordBatch.from_arrays(
         [
             pa.array([message.target for message in messages], pa.int32()),
-            pa.array([message.tag for message in messages], pa.int32()),
+            pa.array(tags, pa.int32()),
             pa.array([message.seq for message in messages], pa.int64()),
             pa.array([_bytes(message.payload) for message in messages], pa.binary()),
         ],
@@ -66,10 +68,15 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> list[Message]:
     for batch in batches:
         target, tag, seq = (batch.column(place).to_pylist() for place in range(3))
         payloads: Any = batch.column(3)
-        found += [
-            Message(*numbers, payload.as_buffer())  # type: ignore[arg-type, call-arg]
-            for *numbers, payload in zip(target, tag, seq, payloads, strict=True)
-        ]
+        for to, number, place, payload in zip(target, tag, seq, payloads, strict=True):
+            assert to is not None
+            assert number is not None
+            assert place is not None
+            buffer = payload.as_buffer()
+            if number < 0:
+                found.append(Message(to, ~number, place, Place.from_bytes(buffer.to_pybytes())))
+            else:
+                found.append(Message(to, number, place, buffer))
     found.sort(key=lambda message: (message.seq, message.tag))
     return found
 
@@ -83,6 +90,8 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _bytes(payload: Any) -> bytes:
+    if isinstance(payload, Place):
+        return payload.to_bytes()
     return payload if isinstance(payload, bytes) else payload.to_pybytes()
 
 
@@ -122,7 +131,7 @@ class RowFormat:
 
     def read(self, payload: Any) -> pa.RecordBatch:
         """The batch in a message."""
-        return pa.ipc.read_record_batch(payload, self.schema)
+        return pa.ipc.read_record_batch(opened(payload), self.schema)
 
     def columns(self, batch: pa.RecordBatch, strings: StringPool) -> Columns:
         """The columns of a batch, in the layout's order; they may share its memory."""
@@ -181,7 +190,7 @@ def pack_states(
 
 def unpack_states(payload: Any) -> tuple[str, Iterator[tuple[int, pa.Table]]]:
     """The name of the tables in a payload, and the rows of each operator by its number."""
-    table = pa.ipc.open_stream(payload).read_all()
+    table = pa.ipc.open_stream(opened(payload)).read_all()
     name = (table.schema.metadata or {})[_TABLE].decode()
     numbers = table.column(_OWNER).to_numpy()
     kept = table.drop_columns([_OWNER]).replace_schema_metadata(None)

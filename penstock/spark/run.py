@@ -24,6 +24,7 @@ from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.routing.route import even_route
+from penstock.spark import results
 from penstock.spark.adapting import TaskCount
 from penstock.spark.balancing import Balancing
 from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
@@ -142,7 +143,9 @@ class SparkRun:
             runtime.virtual_partitions,
             runtime.node,
             self._measures,
+            self.checkpoint.results,
         )
+        results.remove_all(self.checkpoint.results)  # of a run that was killed
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest)
@@ -392,5 +395,6 @@ class SparkRun:
             journal=self.checkpoint.source(source_id),
             max_events=self._runtime.batch_events,
             readers=None if job.here().job.whole is None else Readers(self.checkpoint.state),
+            max_bytes=self._runtime.source_bytes(len(self._prepared.sources)),
         )
         return self._session.readStream.format(name).load()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.engine.settings import Settings
+from penstock.engine.sources.sizes import parsed_bytes
 from penstock.metrics.batches import BatchProgress
 from penstock.placement.query_groups import GroupPlanner
 from penstock.query.errors import PenstockError
@@ -23,6 +24,7 @@ from penstock.spark.run import SparkRun
 from penstock.spark.summary import SparkSummary
 
 _POLL_S = 0.1
+_LEAST_BATCH_BYTES = 1 << 10
 
 
 def _task_settings() -> Settings:
@@ -39,7 +41,8 @@ class Spark:
     without it one does as long as batches are short, and as many as there are cores otherwise. It may differ
     from run to run. ``rebalance`` is the load imbalance (LIT) between tasks above which virtual partitions of
     keys move to other tasks; None: never. ``batch_events`` limits how many events of each source a batch
-    reads. ``progress`` is a file to which every batch adds a line of JSON.
+    reads, ``batch_bytes`` how much memory about the events of a batch take, in bytes or as ``"64m"``; None:
+    no limit. ``progress`` is a file to which every batch adds a line of JSON.
 
     ``groups`` divides the queries: each group is a streaming query of its own, so that a heavy query delays
     only its own group. None is one group; ``"auto"`` begins with one, measures what the queries cost and
@@ -56,6 +59,7 @@ class Spark:
     virtual_partitions: int = 64
     rebalance: float | RoutingControl | None = DEFAULT_CHI
     batch_events: int | None = None
+    batch_bytes: int | str | None = "64m"
     progress: str | Path | None = None
     groups: GroupsOption = None
     concurrent_batches: int | None = None
@@ -75,13 +79,25 @@ class Spark:
                 f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
                 f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
             )
-
+        self.source_bytes(1)
         _ = self.control
 
     @property
     def control(self) -> RoutingControl | None:
         """How the route follows the load; None: not at all."""
         return control_of(self.rebalance)
+
+    def source_bytes(self, sources: int) -> int | None:
+        """How much memory about a batch's events of each of so many sources may take; None: any."""
+        if self.batch_bytes is None:
+            return None
+        size = parsed_bytes(self.batch_bytes)
+        if size is None or size < _LEAST_BATCH_BYTES:
+            raise PenstockError(
+                f"batch_bytes must be a size of at least {_LEAST_BATCH_BYTES:,} bytes: got "
+                f"{self.batch_bytes!r}; write e.g. '64m' or 64 << 20, or None for no limit"
+            )
+        return max(1, size // sources)
 
     def places(self, graph: Graph) -> dict[str, str]:
         """Where each operator runs, in a few words."""

@@ -24,6 +24,7 @@ from penstock.query.types import DataType, Field
 from penstock.scheduling.catalogue import policy_named
 from penstock.spark.exports import PartialCollector, RowShipper, SinkCollector
 from penstock.spark.messages import Message, RowFormat, pack_states, unpack_states
+from penstock.spark.results import ResultFiles
 from penstock.spark.stages import Kind, Stages
 from penstock.state.tables import StateTables
 
@@ -44,8 +45,10 @@ class StageEngine:
         stage: int,
         settings: Settings,
         on_built: Callable[[int, int], None] | None = None,
+        results: str | None = None,
     ) -> None:
         self.stages, self.stage = stages, stage
+        self._files = ResultFiles(results)
         self.key = (stages.is_whole, stage)  # what its process knows it by
         self.strings = StringPool()
         self.inlets: dict[int, Outlet] = {}
@@ -93,6 +96,7 @@ class StageEngine:
 
     def begin(self, owners: NDArray[np.int32], home: int) -> None:
         """A new batch with this routing."""
+        self._files.begin()
         self._sent = {}
         for _, shipper in self._shippers:
             shipper.begin(owners, home)
@@ -145,11 +149,14 @@ class StageEngine:
                 Message(target, channel, seq, payload)
                 for target, payload in pack_states(states, self._routes, owners, sent)
             ]
+        # With one task all of it goes to one process, which may be the driver; else a shuffle takes rows.
+        moved = [] if int(owners.max()) > 0 else out
         for channel, sink in self._sinks:
-            found = sink.take()
-            if found is not None:
-                out.append(Message(home, channel, seq, found[1]))
-        return out
+            moved += [Message(home, channel, seq, payload) for payload in sink.take()]
+        payloads = self._files.settled([message.payload for message in moved])
+        self._files.begin()
+        moved = [message._replace(payload=payload) for message, payload in zip(moved, payloads, strict=True)]
+        return moved if int(owners.max()) == 0 else out + moved
 
     def routed(self) -> dict[str, Any]:
         """For the driver: what left in the newest batch by stage and virtual partition, and keys that are too
@@ -245,7 +252,7 @@ class StageEngine:
                 self.sources[node.id] = vertex
         elif isinstance(node.spec, SinkSpec):
             if here:
-                sink = SinkCollector(build)
+                sink = SinkCollector(build, self._files)
                 channel = next(i for i, c in enumerate(stages.channels) if c.sink == node.id)
                 self._sinks.append((channel, sink))
                 self._vertex(vertices, sink, self._edges(node), {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.engine.sources.reader import NodeSource, Positions
+from penstock.engine.sources.sizes import event_bytes
 from penstock.query.errors import RunError
 
 #: The columns of a message.
@@ -37,6 +38,8 @@ class Range:
     final: bool
     #: What the source's ``open_range`` must be told of it.
     hint: Any = None
+    #: Of the batch's first range: about how many events wait behind the batch.
+    waiting: int = 0
 
 
 class RangeTask(Protocol):
@@ -57,17 +60,19 @@ def register(
     max_events: int | None,
     max_tasks: int | None = None,
     readers: Callable[[], int | None] | None = None,
+    max_bytes: int | None = None,
 ) -> str:
     """Makes the source known to Spark; returns the format for ``spark.readStream.format``.
 
-    ``journal`` is the source's folder beside the checkpoint. A batch reads about ``max_events`` events at
-    most, None: whatever is there, in at most ``max_tasks`` tasks, None: as many as there are cores.
+    ``journal`` is the source's folder beside the checkpoint. A batch reads about ``max_events`` events and
+    ``max_bytes`` of them at most, None: whatever is there, in at most ``max_tasks`` tasks, None: as many as
+    there are cores.
     ``readers`` is asked before each batch whether it is to be fewer.
     """
     tasks = max_tasks or spark.sparkContext.defaultParallelism
     # The task is opened where it runs: the processes that plan need not load what it needs, a compiler.
     packed: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers)
+    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers, max_bytes)
     # A class of its own, which no module has: so Spark's pickle takes it along with all that it holds.
     kind = type(name, (_StreamSource,), {"stream": stream})
     spark.dataSource.register(kind)
@@ -85,6 +90,7 @@ class Stream:
     max_events: int | None
     max_tasks: int
     readers: Callable[[], int | None] | None
+    max_bytes: int | None = None
 
 
 class _StreamSource(DataSource):
@@ -128,7 +134,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = self._positions(begin)
         if self._ends_now and self._target is None:
             self._target = positions.latest(begin, None)
-        end = positions.latest(begin, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        end = positions.latest(begin, self._most_events(positions, begin, most))
         if self._target is not None:
             end = [min(a, b) for a, b in zip(end, self._target, strict=True)]
         return {_POSITIONS: end}
@@ -137,7 +144,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin, stop = self._checked(start), self._checked(end)
         # A batch that an earlier run planned comes before any question for the latest: pacing goes on
         # behind it.
-        ranges = planned_ranges(self._positions(stop), begin, stop)
+        positions = self._positions(stop)
+        ranges = planned_ranges(positions, begin, stop)
+        if ranges:
+            ranges[0] = replace(ranges[0], waiting=positions.waiting(stop))
         readers = self._stream.readers
         tasks = (readers() if readers is not None else None) or self._stream.max_tasks
         return [_Ranges(group) for group in grouped(ranges, tasks)]
@@ -155,6 +165,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+    def _most_events(self, positions: Positions, start: Sequence[int], most: int | None) -> int | None:
+        """The limits in events, the stricter one counts; None if there is none."""
+        limits = [limit for limit in (most or positions.stretch,) if limit is not None]
+        if self._stream.max_bytes is not None:
+            size = positions.event_bytes(start) or event_bytes(self._stream.source.schema)
+            limits.append(max(1, self._stream.max_bytes // size))
+        return min(limits, default=None)
 
     def _positions(self, start: Sequence[int]) -> Positions:
         if self._opened is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -56,6 +57,21 @@ class Folder:
         if self.exists(name):  # not every file system renames over a file
             self._files.delete_file(final)
         self._files.move(temporary, final)
+
+    def write_fleeting(self, name: str, parts: Iterable[Any]) -> None:
+        """Writes parts into a new file that nobody needs after a crash: it is not synced, and appears as it
+        grows. The folder is created, if it does not exist.
+        """
+        if not self._local:
+            self._files.create_dir(self.path, recursive=True)
+            with self._files.open_output_stream(self._at(name)) as stream:
+                for part in parts:
+                    stream.write(part)
+            return
+        os.makedirs(self.path, exist_ok=True)
+        with open(self._at(name), "xb") as file:
+            for part in parts:
+                file.write(part)
 
     def read(self, name: str) -> Any:
         """The whole file as a buffer; a local one is mapped, not copied. Raises ``FileNotFoundError``."""

@@ -51,7 +51,8 @@ class InProcess:
         patterns, progress = PatternLogs.begin(self._stages, progress, changes.fresh)
         manifest = replace(manifest, progress=progress.to_json())
         uncut = whole(self._stages) if len(sources) == 1 else None
-        job = Job(self._stages, uncut, str(folder), "run", len(self._routing), settings)
+        results = f"{folder}-results"
+        job = Job(self._stages, uncut, str(folder), "run", len(self._routing), settings, results=results)
         self._job = job
         # A job of another id is another process: it shares nothing with the first.
         self._processes = [ShippedJob.of(job) for _ in range(2)]

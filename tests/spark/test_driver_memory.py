@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.query.errors import RunError
+from penstock.query.errors import PenstockError, RunError
 from penstock.spark import failures
 from penstock.spark.driver_memory import driver_bytes, machine_bytes, memory_settings
+from penstock.spark.runtime import Spark
 from penstock.spark.session import session_settings
 
 _MEMORY, _RESULTS = "spark.driver.memory", "spark.driver.maxResultSize"
@@ -84,3 +86,17 @@ def test_a_java_that_ended_for_want_of_memory_is_told_by_its_status(
     assert "Spark's driver ran out of memory" in str(failures.told_by_spark(RuntimeError(text)))
     monkeypatch.setattr(failures, "_java_status", lambda: None)
     assert "too large" not in str(failures.told_by_spark(RuntimeError(text)))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "64", "lots", 100, 1.5, True])
+def test_an_impossible_limit_is_refused(wrong: Any) -> None:
+    with pytest.raises(
+        PenstockError, match=r"batch_bytes must be a size of at least 1,024 bytes: got .*'64m'"
+    ):
+        Spark(batch_bytes=wrong)
+
+
+def test_a_batchs_limit_is_shared_by_its_sources() -> None:
+    assert Spark(batch_bytes="1m").source_bytes(4) == 256 << 10
+    assert Spark(batch_bytes=None).source_bytes(4) is None
+    assert Spark().source_bytes(1) == 64 << 20

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from penstock.engine.sources.generator import Generator
+from penstock.engine.sources.offsets import STRETCH
 from penstock.engine.sources.reader import NodeSource, Resume
 from penstock.memory.arrow import batch_from_columns
 from penstock.memory.layout import Layout
@@ -217,8 +218,10 @@ def test_another_number_of_partitions_is_an_error_that_names_the_source(
 # -- without Spark ---------------------------------------------------------------------
 
 
-def reader_of(source: NodeSource, max_events: int | None = None, max_tasks: int = 2) -> StreamReader:
-    return StreamReader(Stream("cars", source, b"", None, max_events, max_tasks, None))
+def reader_of(
+    source: NodeSource, max_events: int | None = None, max_tasks: int = 2, max_bytes: int | None = None
+) -> StreamReader:
+    return StreamReader(Stream("cars", source, b"", None, max_events, max_tasks, None, max_bytes))
 
 
 def test_the_engine_decides_about_the_limit() -> None:
@@ -229,6 +232,33 @@ def test_the_engine_decides_about_the_limit() -> None:
     assert reader.latestOffset(start, ReadMaxRows(7)) == {"p": [4, 3]}
     assert reader.latestOffset(start, ReadAllAvailable()) == {"p": [15, 15]}
     assert reader_of(Columns({"x": [1]})).getDefaultReadLimit() == ReadAllAvailable()
+
+
+def test_a_limit_in_bytes_holds_for_every_kind_of_source(tmp_path: Path) -> None:
+    numbers = Columns({"x": list(range(100)), "y": [0.5] * 100})
+    texts = Columns({"x": ["a long word"] * 100}, partitions=2)
+    generated = Generator(print, {"x": "int64", "y": "int32"}, limit=100)
+    endless = Generator(print, {"x": "int64"})
+
+    def most(source: NodeSource, max_bytes: int | None, max_events: int | None = None) -> list[int]:
+        reader = reader_of(source, max_events, max_bytes=max_bytes)
+        return reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())["p"]
+
+    assert most(numbers, 160) == [10]
+    assert most(numbers, 160, max_events=7) == [7]
+    assert most(numbers, 160, max_events=20) == [10]
+    assert most(numbers, 1) == [1]  # never none
+    assert most(numbers, None) == [100]
+    assert most(texts, 15 * 20) == [10, 10]  # 11 letters and where they end
+    assert most(generated, 120) == [10]
+    assert most(endless, 80) == [10]
+    assert most(endless, 1 << 40) == most(endless, None) == [STRETCH]
+
+
+def test_a_batch_tells_what_waits_behind_it() -> None:
+    reader = reader_of(Columns({"x": list(range(30))}, partitions=2))
+    first, second = (part.ranges[0] for part in reader.partitions({"p": [0, 0]}, {"p": [5, 5]}))
+    assert (first.waiting, second.waiting) == (20, 0)
 
 
 def test_no_range_no_task() -> None:

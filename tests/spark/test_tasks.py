@@ -5,12 +5,14 @@ routes, processes and losing attempts must give the rows of the reference.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from penstock.engine.settings import Settings
+from penstock.spark import results
 from tests.engine.test_equivalence import compare, described, expected_of
 from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 from tests.spark.in_process import run_in_process
@@ -43,6 +45,29 @@ def test_random_graphs_give_the_rows_of_the_reference(part: int, tmp_path: Path)
         check_run(one, tmp_path / "state", number, engine, share)
 
     check()
+
+
+def test_results_that_stand_in_files_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "HELD_BYTES", 100)
+    monkeypatch.setattr(results, "SENT_BYTES", 0)
+    written: list[int] = []
+    write = results.ResultFiles.write
+
+    def noted(self: results.ResultFiles, payloads: list[Any]) -> list[results.Place]:
+        written.append(len(payloads))
+        return write(self, payloads)
+
+    monkeypatch.setattr(results.ResultFiles, "write", noted)
+
+    @seed(7)
+    @settings(max_examples=2)
+    @given(few_random_graphs(), seeds, engines, st.booleans())
+    def check(one: Drawn, number: int, engine: Settings, share: bool) -> None:
+        check_run(one, tmp_path / "state", number, engine, share)
+
+    check()
+    assert written
+    assert list((tmp_path / "state-results").iterdir()) == []  # gone with the batch
 
 
 @pytest.mark.slow

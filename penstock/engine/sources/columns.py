@@ -100,7 +100,7 @@ class Columns(NodeSource):
 
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
         totals = [self._total(partition) for partition in range(self._partitions)]
-        return OffsetPositions(totals, self._rate, start)
+        return OffsetPositions(totals, self._rate, start, event_bytes=self._event_bytes())
 
     def open_range(
         self,
@@ -126,6 +126,13 @@ class Columns(NodeSource):
         other._data, other._key = MappedColumns.written(self._data, folder), self.key()
         return other
 
+    def _event_bytes(self) -> int | None:
+        return None if self._rows == 0 else -(-sum(a.nbytes for a in self._arrays.values()) // self._rows)
+
+    @property
+    def _arrays(self) -> Mapping[str, ArrowArray]:
+        return self._data.arrays if isinstance(self._data, MappedColumns) else self._data
+
     def _rows_in(self, partition: int) -> int:
         return len(range(partition, self._rows, self._partitions))
 
@@ -135,8 +142,7 @@ class Columns(NodeSource):
 
     def _numpy(self, field: Field, strings: StringPool, rows: slice | None = None) -> list[NDArray[Any]]:
         """A column, and its mask if it may have nulls; of some rows only, if they are given."""
-        arrays = self._data.arrays if isinstance(self._data, MappedColumns) else self._data
-        array = arrays[field.name]
+        array = self._arrays[field.name]
         if rows is not None:
             array = array.slice(rows.start, rows.stop - rows.start)
             if rows.step > 1:

@@ -29,9 +29,11 @@ class OffsetPositions(Positions):
         rate: Rate | None = None,
         start: Sequence[int] | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
+        event_bytes: int | None = None,
     ) -> None:
         self._totals = list(totals)
         self._clock = clock
+        self._event_bytes = event_bytes
         self._paces: list[Pace] = []
         self._began_unix_ns: list[int] = []  # per partition: when event 0 would have been waited for
         if rate is not None:
@@ -41,23 +43,33 @@ class OffsetPositions(Positions):
                 began_ns = pace.start(now_ns, done)
                 self._paces.append(pace)
                 self._began_unix_ns.append(self.started_unix_ns - (now_ns - began_ns))
+        elif ENDLESS in self._totals:
+            self.stretch = STRETCH
 
     @property
     def final(self) -> list[int] | None:
         return list(self._totals) if any(total < ENDLESS for total in self._totals) else None
 
     def latest(self, start: Sequence[int], limit: int | None) -> list[int]:
-        ready = self._totals
-        if self._paces:
-            now_ns = self._clock()
-            ready = [min(a, pace.due(now_ns)) for a, pace in zip(self._totals, self._paces, strict=True)]
-        elif limit is None and ENDLESS in ready:
-            limit = STRETCH
-        return ready_within(start, ready, limit)
+        return ready_within(start, self._ready(), self.stretch if limit is None else limit)
+
+    def event_bytes(self, start: Sequence[int]) -> int | None:
+        return self._event_bytes
+
+    def waiting(self, start: Sequence[int]) -> int:
+        ready = zip(start, self._ready(), strict=True)
+        events = sum(max(0, end - begin) for begin, end in ready)
+        return events if self.stretch is None else min(events, self.stretch)
 
     def describe(self, partition: int, start: int, end: int) -> int | None:
         """When the partition's pace began, in Unix time."""
         return self._began_unix_ns[partition] if self._paces else None
+
+    def _ready(self) -> list[int]:
+        if not self._paces:
+            return self._totals
+        now_ns = self._clock()
+        return [min(a, pace.due(now_ns)) for a, pace in zip(self._totals, self._paces, strict=True)]
 
 
 def ready_within(start: Sequence[int], ready: Sequence[int], limit: int | None) -> list[int]:

@@ -178,6 +178,8 @@ class Positions(ABC):
 
     #: When pacing began, in Unix time; None for a source that is not paced.
     started_unix_ns: int | None = None
+    #: How many events it gives out at once of those that are always there; None: whatever there is.
+    stretch: int | None = None
 
     @property
     @abstractmethod
@@ -190,6 +192,14 @@ class Positions(ABC):
 
         What it returned once stays readable, also after a restart.
         """
+
+    def event_bytes(self, start: Sequence[int]) -> int | None:
+        """About how much memory an event behind ``start`` takes; None: as much as its columns suggest."""
+        return None
+
+    def waiting(self, start: Sequence[int]) -> int:
+        """About how many events behind ``start`` are known to be there. Cheap: it looks for no new ones."""
+        return 0
 
     def describe(self, partition: int, start: int, end: int) -> Any:
         """What ``open_range`` must be told of this range besides its ends: something small to pickle."""

@@ -85,6 +85,9 @@ class Spool(Positions):
             end += 1
         return [end]
 
+    def waiting(self, start: Sequence[int]) -> int:
+        return sum(piece.lines for number, piece in self._pieces.items() if number >= start[0])
+
     def describe(self, partition: int, start: int, end: int) -> tuple[str, list[str]]:
         """The folder and the names of the pieces."""
         return self._path, [piece.name for piece in self._between(start, end)]
