@@ -24,12 +24,12 @@ from penstock.query.bound import bound, previous
 from penstock.query.degree import Degree
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
-from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.keyed import KeyedStream, WindowedStream
 from penstock.query.pattern_sets import PatternSet
 from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.stream import Stream
 from penstock.query.types import DataType, Field, Schema
+from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import session, sliding, tumbling
 
 if TYPE_CHECKING:

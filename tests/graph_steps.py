@@ -30,10 +30,10 @@ from penstock.query.aggregates import (
 )
 from penstock.query.bound import bound
 from penstock.query.expr import Expr, coalesce, col, least, lit, when
-from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.patterns import event
 from penstock.query.stream import Stream
 from penstock.query.types import Schema
+from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Window, session, sliding, tumbling
 from tests.reference import Row
 

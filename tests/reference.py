@@ -20,7 +20,6 @@ import pyarrow as pa
 from penstock.query.aggregates import Aggregate, AggregateKind
 from penstock.query.errors import PenstockError
 from penstock.query.expr import Expr
-from penstock.query.functions import Context, Group
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -47,6 +46,7 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.types import DataType, Field, Schema
+from penstock.query.user_functions import Context, Group
 from tests.cep.oracle import Key, simulate
 from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function

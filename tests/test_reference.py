@@ -25,7 +25,6 @@ from penstock.query.aggregates import (
 )
 from penstock.query.connectors import Sink, Source
 from penstock.query.expr import col, lit
-from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -50,6 +49,7 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.types import DataType, Schema
+from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Session, Sliding
 from tests.reference import Event, Row, interpret
 from tests.reference_aggregates import aggregate, windows_over, xxhash64

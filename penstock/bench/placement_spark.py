@@ -32,7 +32,7 @@ from penstock.bench.traffic_feed import (
 from penstock.engine.sinks.callback import Callback
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
-from penstock.query.functions import Context, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.traffic.queries import replicated
 from penstock.workloads.traffic.simulation import TrafficSettings
 

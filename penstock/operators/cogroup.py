@@ -7,8 +7,8 @@ from typing import Any
 from penstock.operators.base import Build
 from penstock.operators.rows import RowReader, RowWriter, UserFunction, hash_key
 from penstock.operators.windowed_sides import WindowedSides
-from penstock.query.functions import Group
 from penstock.query.graph import CoGroupSpec, Port
+from penstock.query.user_functions import Group
 
 _EMITTED_AT_ONCE = 4096  # rows collected as Python values before they become columns
 

@@ -24,9 +24,9 @@ from penstock.operators.rows import (
 )
 from penstock.operators.timers import Key, TimerQueue, Timers
 from penstock.operators.window_rows import KeyHash
-from penstock.query.functions import Context
 from penstock.query.graph import Port, ProcessSpec
 from penstock.query.types import DataType, Field, Schema
+from penstock.query.user_functions import Context
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateRows, TableFormat, key_fields
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import RunError
-from penstock.query.functions import Group
 from penstock.query.types import DataType, Field, Schema
+from penstock.query.user_functions import Group
 
 #: Rows made from one input row are numbered ``$sub`` = input ``$sub`` * SUB_ROWS + index (wrapping).
 SUB_ROWS = 1 << 20

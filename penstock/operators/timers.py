@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
-from penstock.query.functions import Context
+from penstock.query.user_functions import Context
 
 
 class Key:

@@ -168,8 +168,8 @@ class IntervalJoinSpec:
 class CoGroupSpec:
     """``function(group) -> iterable of dict``, once per key and window with the events of both sides.
 
-    ``group`` is a :class:`penstock.query.functions.Group`; both sides are in (event time, source, offset)
-    order.
+    ``group`` is a :class:`penstock.query.user_functions.Group`; both sides are in (event time, source,
+    offset) order.
     """
 
     on: tuple[tuple[str, str], ...]
@@ -210,7 +210,7 @@ class ProcessSpec:
     """
 
     keys: tuple[str, ...]
-    function: Any  # penstock.query.functions.ProcessFunction
+    function: Any  # penstock.query.user_functions.ProcessFunction
     state: Schema
     ttl_us: int | None = None
 

@@ -12,7 +12,6 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import Sink, Source
 from penstock.query.degree import Degree
 from penstock.query.expr import Expr
-from penstock.query.functions import ProcessFunction
 from penstock.query.graph import (
     KINDS,
     BatchSpec,
@@ -44,6 +43,7 @@ from penstock.query.lookup import table_digest
 from penstock.query.pattern_sets import PatternSet
 from penstock.query.step import Step
 from penstock.query.types import Schema
+from penstock.query.user_functions import ProcessFunction
 
 _KINDS: dict[type, str] = {
     SourceSpec: "source",

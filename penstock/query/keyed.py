@@ -9,13 +9,13 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr, as_expr, col
-from penstock.query.functions import ProcessFunction
 from penstock.query.graph import ProcessSpec, WindowAggregateSpec, WindowTopSpec
 from penstock.query.inference import infer
 from penstock.query.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
 from penstock.query.step import Feed, Step, check_columns, check_timed
 from penstock.query.stream import Output, Stream
 from penstock.query.types import DataType, Field, Schema
+from penstock.query.user_functions import ProcessFunction
 from penstock.query.windows import Window
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from penstock.placement.measured import measured_graph
 from penstock.placement.quality import Quality
 from penstock.placement.random_graphs import layered
 from penstock.query.errors import PenstockError
-from penstock.query.functions import Context
+from penstock.query.user_functions import Context
 from penstock.sim.cluster import Cluster
 
 

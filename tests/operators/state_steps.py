@@ -28,7 +28,6 @@ from penstock.query.aggregates import avg, count, count_distinct, last, max_, su
 from penstock.query.bound import bound
 from penstock.query.degree import Degree
 from penstock.query.expr import col
-from penstock.query.functions import Context, Group, ProcessFunction
 from penstock.query.graph import (
     CoGroupSpec,
     DeduplicateSpec,
@@ -45,6 +44,7 @@ from penstock.query.graph import (
 from penstock.query.matching import matched
 from penstock.query.patterns import Pattern, event, periodic
 from penstock.query.types import Schema
+from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Session, Sliding
 from tests.harness import Harness, Row, layout
 from tests.window_cases import EVERYTHING, INPUT, TYPES, aggregate_types

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.cogroup import CoGroup
 from penstock.query.errors import RunError
-from penstock.query.functions import Group
 from penstock.query.graph import CoGroupSpec, Port
 from penstock.query.types import DataType
+from penstock.query.user_functions import Group
 from penstock.query.windows import Sliding
 from tests.harness import Harness, Row, layout
 from tests.reference_aggregates import xxhash64

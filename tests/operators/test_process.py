@@ -15,9 +15,9 @@ from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators import process
 from penstock.operators.process import Process
 from penstock.query.errors import RunError
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.graph import Port, ProcessSpec
 from penstock.query.types import DataType, Schema
+from penstock.query.user_functions import Context, ProcessFunction
 from tests.harness import Harness, Row, layout
 from tests.reference_aggregates import xxhash64
 from tests.replay import replay

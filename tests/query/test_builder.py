@@ -11,7 +11,6 @@ import pytest
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import QueryError
 from penstock.query.expr import col, lit
-from penstock.query.functions import ProcessFunction
 from penstock.query.graph import (
     FilterSpec,
     Graph,
@@ -25,6 +24,7 @@ from penstock.query.graph import (
 )
 from penstock.query.step import Feed
 from penstock.query.stream import Stream
+from penstock.query.user_functions import ProcessFunction
 from penstock.query.validation import checked_graph
 from penstock.query.windows import tumbling
 from tests.query.streams import CARS, DeclaredSource, NoSink, Traffic

@@ -12,9 +12,9 @@ from penstock.engine.sinks.parquet import Parquet
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin, QueryError, Writing, caller_origin
 from penstock.query.expr import col, lit
-from penstock.query.functions import ProcessFunction
 from penstock.query.stream import Stream
 from penstock.query.types import Schema
+from penstock.query.user_functions import ProcessFunction
 from penstock.query.windows import Session, Sliding, session, tumbling
 from tests.query.streams import CARS, DeclaredSource, NoSink, Traffic, fails
 

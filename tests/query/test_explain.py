@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.node import Node
 from penstock.query.aggregates import avg, count
 from penstock.query.expr import col, lit
-from penstock.query.functions import Context, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import session, sliding, tumbling
 from tests.query.streams import CARS, Traffic
 

@@ -9,11 +9,11 @@ import pytest
 
 from penstock.query.aggregates import avg, count, max_
 from penstock.query.expr import col
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.graph import DeduplicateSpec, ProcessSpec, WindowAggregateSpec, WindowTopSpec
 from penstock.query.keyed import KeyedStream
 from penstock.query.stream import Stream
 from penstock.query.types import Schema
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import session, sliding, tumbling
 from tests.query.streams import CARS, Traffic, fails
 

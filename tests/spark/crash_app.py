@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock as ps
-from penstock.query.functions import Context, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.routing.route import even_route
 from penstock.spark.balancing import Balancing
 from penstock.state import files

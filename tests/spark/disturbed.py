@@ -17,7 +17,7 @@ from pyspark import TaskContext
 
 import penstock as ps
 from penstock.metrics.batches import BatchProgress
-from penstock.query.functions import Context
+from penstock.query.user_functions import Context
 from penstock.spark.summary import SparkSummary
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.query.functions import Context, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.routing.route import even_route
 from penstock.spark.positions import Progress
 from penstock.spark.run import SparkRun

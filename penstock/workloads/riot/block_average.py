@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.riot.results import ESTIMATED
 
 BLOCK = 5

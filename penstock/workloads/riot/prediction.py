@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.query.expr import Expr, col, lit, when
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.riot.results import PREDICTED
 
 # The models that RIoTBench ships, trained with Weka on the city's data.

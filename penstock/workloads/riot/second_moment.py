@@ -11,8 +11,8 @@ from typing import Any
 
 import xxhash
 
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.riot.results import STATISTIC
 
 ITEMS = 10

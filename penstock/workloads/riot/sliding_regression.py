@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import mul
 from typing import Any
 
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.riot.results import STATISTIC
 
 WINDOW = 10

@@ -10,9 +10,9 @@ from typing import Any
 from penstock.query.aggregates import count
 from penstock.query.durations import Duration
 from penstock.query.expr import col
-from penstock.query.functions import Context, ProcessFunction
 from penstock.query.stream import Stream
 from penstock.query.types import Schema
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import tumbling
 
 LEDGER = Schema(item_id="int64", number="int64", seal="int64")

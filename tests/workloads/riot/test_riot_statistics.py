@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from penstock.query.functions import Context, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.workloads.riot import distinct_count, interpolation, second_moment, sliding_regression
 from penstock.workloads.riot.block_average import BlockAverage
 from penstock.workloads.riot.distinct_count import DistinctCount, estimated, placed
