@@ -12,7 +12,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/find-java.sh)"
 # A run on Spark starts several Python processes. Where bytecode is not kept, each compiles every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all lint types format lock clean
+.PHONY: help setup demo test test-all lint types format reference lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ types: setup ## mypy --strict on the package
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+reference: setup ## re-make what is made from declarations: tables of the docs, methods of expressions
+	$(BIN)/python -m penstock.query.functions.reference
+	$(BIN)/ruff format -q penstock/query/expr_methods.py
 
 # Versions already in the file are kept where they still fit; UPGRADE=--upgrade moves all of them.
 lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)

@@ -33,13 +33,31 @@ _INTEGERS = ("i", "i0", "l", "l0")
 _EDGES_32 = [0, 1, -1, 2, -2, 7, 2**31 - 1, -(2**31)]
 _EDGES_64 = [*_EDGES_32, 2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63)]
 _EDGES_FLOAT = [0.0, -0.0, 0.5, -0.5, 1.5, -2.5, 1e10, -1e10, 1e19, -1e19, math.inf, -math.inf, math.nan]
-_TEXTS = ["", "a", "A", "ab", "ÄB", "ß", "日本", "12", " -7 ", "+3", "1.5", "1e3", "nan", "9" * 20, "x" * 40]
+_TEXTS = [
+    "",
+    "a",
+    "A",
+    "ab",
+    "ÄB",
+    "ß",
+    "日本",
+    "12",
+    " -7 ",
+    "+3",
+    "1.5",
+    "1e3",
+    "nan",
+    "9" * 20,
+    "x" * 40,
+    "2024-02-29",
+]
 
 _int32 = st.sampled_from(_EDGES_32) | st.integers(-(2**31), 2**31 - 1)
 _int64 = st.sampled_from(_EDGES_64) | st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
 _float32 = st.sampled_from(_EDGES_FLOAT).map(lambda x: _to_float32(x)) | st.floats(width=32)
 _float64 = st.sampled_from(_EDGES_FLOAT) | st.floats() | st.floats(-100, 100)
 _text = st.sampled_from(_TEXTS) | st.text(st.characters(codec="utf-8"), max_size=5)
+_COUNTS = st.none() | st.integers(0, 3)
 _time = st.sampled_from([0, -1, 1_000_000, -1_000_001]) | st.integers(-(2**50), 2**50)
 
 _VALUES: dict[DataType, st.SearchStrategy[Any]] = {
@@ -79,7 +97,9 @@ def numbers(depth: int) -> st.SearchStrategy[Expr]:
         st.sampled_from(_NUMBERS).map(col),
         integers(depth),
         st.builds(_arithmetic, st.sampled_from("+-*/"), inner, inner),
-        st.builds(_math, st.sampled_from(["neg", "abs", "floor", "ceil", "round", "sqrt"]), inner),
+        st.builds(_math, st.sampled_from(["neg", "abs", "floor", "ceil", "round", "sqrt", "sign"]), inner),
+        st.builds(_math, st.sampled_from(["exp", "log"]), inner),
+        st.builds(lambda a, b: a.pow(b), inner, inner),
         st.builds(lambda a, to: a.cast(to), inner, st.sampled_from(["int32", "int64", "float32", "float64"])),
         st.builds(
             lambda a, to: a.cast(to), texts(0), st.sampled_from(["int32", "int64", "float32", "float64"])
@@ -106,6 +126,11 @@ def integers(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(_arithmetic, st.sampled_from(["+", "-", "*", "//", "%"]), inner, inner),
         st.builds(lambda a, b: a - b, times(depth - 1), times(depth - 1)),
         st.builds(lambda a: a.length(), texts(depth - 1)),
+        st.builds(
+            _math,
+            st.sampled_from(["year", "month", "day", "hour", "minute", "second", "day_of_week"]),
+            times(depth - 1),
+        ),
         st.builds(lambda a: a.cast("int64"), times(depth - 1)),
         st.builds(lambda operands: hash_of(*operands), st.lists(any_operand, min_size=1, max_size=4)),
     )
@@ -133,6 +158,9 @@ def conditions(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, b: a.is_in(b), st.sampled_from(["f", "f0", "d", "d0"]).map(col), _float_list()),
         st.builds(lambda a, b: a.is_in(b), text, st.lists(_text, min_size=1, max_size=3)),
         st.builds(lambda a, prefix: a.starts_with(prefix), text, st.sampled_from(["", "a", "Ä", "x" * 9])),
+        st.builds(lambda a, part: a.ends_with(part), text, st.sampled_from(["", "b", "Ä", "x" * 9])),
+        st.builds(lambda a, part: a.contains(part), text, st.sampled_from(["", "b", "Ä", "x" * 9])),
+        st.builds(lambda a, part: a.regexp_match(part), text, st.sampled_from(["[0-9]+", "^a", "(?i)ä"])),
         number.map(lambda a: a.cast("bool")),
         _choices(inner, depth),
     )
@@ -150,6 +178,7 @@ def times(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, b: a + b, inner, st.sampled_from(["i", "i0", "l"]).map(col)),
         st.builds(lambda a, b: a - b, inner, _int32.map(lit)),
         st.sampled_from(["l", "l0"]).map(lambda name: col(name).cast("timestamp")),
+        texts(depth - 1).map(lambda a: a.parse_time("%Y-%m-%d")),
         _choices(inner, depth),
         st.lists(inner, min_size=1, max_size=3).map(lambda operands: least(*operands)),
     )
@@ -161,7 +190,16 @@ def texts(depth: int) -> st.SearchStrategy[Expr]:
     if depth == 0:
         return leaves
     inner = st.deferred(lambda: texts(depth - 1))
-    return st.one_of(leaves, inner.map(lambda a: a.lower()), _choices(inner, depth))
+    return st.one_of(
+        leaves,
+        st.builds(_math, st.sampled_from(["lower", "upper", "trim"]), inner),
+        st.builds(lambda a, start, length: a.substr(start, length), inner, st.integers(0, 3), _COUNTS),
+        st.builds(lambda a, old, new: a.replace(old, new), inner, st.sampled_from(["a", "xx"]), _text),
+        st.builds(lambda a, part: a.split_part("x", part), inner, st.integers(1, 3)),
+        st.builds(lambda a, group: a.regexp_extract("([a-z]+)([0-9]?)", group), inner, st.integers(0, 2)),
+        inner.map(lambda a: a.trim("x1")),
+        _choices(inner, depth),
+    )
 
 
 def _choices(inner: st.SearchStrategy[Expr], depth: int) -> st.SearchStrategy[Expr]:

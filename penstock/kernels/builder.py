@@ -9,28 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.kernels import conditions, operations, texts
+from penstock.kernels import conditions, operations
 from penstock.kernels.code import SCALAR, ZERO, Code
+from penstock.kernels.functions import emit_call
 from penstock.kernels.parameters import Parameters, column_types
 from penstock.memory.layout import LATE, SUB, TIME, Layout
 from penstock.memory.strings import StringPool
 from penstock.query.expr import (
     Arithmetic,
+    Call,
     Cast,
-    Coalesce,
     Column,
     Comparison,
     Expr,
-    Extreme,
-    Hash,
     InList,
     IsNull,
     Literal,
     Logic,
-    Math,
     Not,
-    StringCall,
-    TimeTruncate,
     When,
 )
 from penstock.query.inference import Typed, infer, literal_type
@@ -40,8 +36,11 @@ __all__ = ["HEADER", "Code", "KernelBuilder", "Parameters", "column_types"]
 
 #: What every generated module begins with.
 HEADER = """\
+import math
+
 import numpy as np
 from numpy import bool_, float32, float64, int32, int64, uint64
+from penstock.kernels.calendar import civil_day, civil_month, civil_year
 from penstock.kernels.hashing import hash_bytes, hash_f32, hash_f64, hash_i32, hash_i64
 from penstock.kernels.hashing import canonical_f32, canonical_f64
 from penstock.kernels.numbers import contains_float, contains_int, floor_div, floor_mod
@@ -108,6 +107,10 @@ class KernelBuilder:
         self.lines.append(f"{name} = {value}")
         return name
 
+    def flag(self, null: str | None) -> str | None:
+        """A compound null flag in a temporary of its own, so that it is computed and written once."""
+        return self.assign(null) if null is not None and null.startswith("(") else null
+
     def column(self, place: int) -> str:
         """A local for an array of the input."""
         return self._local(f"{self._columns}_{place}", f"{self._columns}[{place}]")
@@ -156,17 +159,12 @@ class KernelBuilder:
 
 _EMITTERS: dict[type[Expr], Callable[[KernelBuilder, Any], Code]] = {
     Arithmetic: operations.arithmetic,
-    Math: operations.math,
     Cast: operations.explicit_cast,
-    TimeTruncate: operations.truncate,
-    Hash: operations.hash_of,
     Comparison: conditions.comparison,
     Logic: conditions.logic,
     Not: conditions.negation,
     IsNull: conditions.is_null,
     InList: conditions.in_list,
-    Extreme: conditions.extreme,
-    Coalesce: conditions.coalesce,
     When: conditions.when,
-    StringCall: texts.string_call,
+    Call: emit_call,
 }

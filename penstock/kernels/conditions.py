@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.code import ZERO, Code, either, settled
-from penstock.query.expr import Coalesce, Comparison, Expr, Extreme, InList, IsNull, Logic, Not, When, lit
+from penstock.query.expr import Comparison, InList, IsNull, Logic, Not, When, lit
 from penstock.query.inference import common_type
 from penstock.query.types import DataType
 
@@ -20,7 +20,7 @@ def comparison(builder: KernelBuilder, expr: Comparison) -> Code:
     dtype = settled(common)
     left, right = builder.emit(expr.left, dtype), builder.emit(expr.right, dtype)
     value = builder.assign(compare(expr.op, left.value, right.value, dtype))
-    return Code(value, _flag(builder, either(left.null, right.null)), DataType.BOOL)
+    return Code(value, builder.flag(either(left.null, right.null)), DataType.BOOL)
 
 
 def compare(op: str, a: str, b: str, dtype: DataType) -> str:
@@ -81,36 +81,6 @@ def in_list(builder: KernelBuilder, expr: InList) -> Code:
     return Code(builder.assign(value), code.null, DataType.BOOL)
 
 
-def extreme(builder: KernelBuilder, expr: Extreme) -> Code:
-    dtype = settled(builder.infer(expr))
-    best, *others = _as(builder, expr.operands, dtype)
-    op = "<" if expr.kind == "least" else ">"
-    for other in others:
-        better = compare(op, other.value, best.value, dtype)
-        if other.null is not None:
-            better = f"(not {other.null}) & ({better})"
-        if best.null is not None:
-            better = f"{best.null} | ({better})"
-        value = _choice(builder, better, other.value, best.value)
-        null = (
-            None if best.null is None or other.null is None else builder.assign(f"{best.null} & {other.null}")
-        )
-        best = Code(value, null, dtype)
-    return best
-
-
-def coalesce(builder: KernelBuilder, expr: Coalesce) -> Code:
-    dtype = settled(builder.infer(expr))
-    first, *others = _as(builder, expr.operands, dtype)
-    for other in others:
-        if first.null is None:
-            break
-        value = _choice(builder, first.null, other.value, first.value)
-        null = None if other.null is None else builder.assign(f"{first.null} & {other.null}")
-        first = Code(value, null, dtype)
-    return first
-
-
 def when(builder: KernelBuilder, expr: When) -> Code:
     dtype = settled(builder.infer(expr))
     if expr.default is None:
@@ -120,10 +90,10 @@ def when(builder: KernelBuilder, expr: When) -> Code:
     for condition, chosen in reversed(expr.branches):
         taken = _true(builder, builder.emit(condition))
         branch = builder.emit(chosen, dtype)
-        value = _choice(builder, taken, branch.value, result.value)
+        value = choice(builder, taken, branch.value, result.value)
         null = None
         if branch.null is not None or result.null is not None:
-            null = _choice(builder, taken, branch.null or "False", result.null or "False")
+            null = choice(builder, taken, branch.null or "False", result.null or "False")
         result = Code(value, null, dtype)
     return result
 
@@ -133,11 +103,8 @@ def is_true(builder: KernelBuilder, code: Code) -> str:
     return _true(builder, code)
 
 
-def _as(builder: KernelBuilder, operands: tuple[Expr, ...], dtype: DataType) -> list[Code]:
-    return [builder.emit(operand, dtype) for operand in operands]
-
-
-def _choice(builder: KernelBuilder, condition: str, yes: str, no: str) -> str:
+def choice(builder: KernelBuilder, condition: str, yes: str, no: str) -> str:
+    """A temporary with one of two values."""
     return builder.assign(f"{yes} if {condition} else {no}")
 
 
@@ -148,7 +115,3 @@ def _true(builder: KernelBuilder, code: Code) -> str:
 def _false(builder: KernelBuilder, code: Code) -> str:
     text = f"not {code.value}" if code.null is None else f"not ({code.value} | {code.null})"
     return builder.assign(text)
-
-
-def _flag(builder: KernelBuilder, null: str | None) -> str | None:
-    return builder.assign(null) if null is not None and null.startswith("(") else null

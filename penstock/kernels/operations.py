@@ -1,4 +1,4 @@
-"""How arithmetic, casts, time truncation and hashing are written in a kernel."""
+"""How arithmetic, casts and hashing are written in a kernel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kernels import texts
 from penstock.kernels.code import SCALAR, Code, either, settled
-from penstock.query.expr import Arithmetic, Cast, Hash, Math, TimeTruncate
+from penstock.query.expr import Arithmetic, Cast
 from penstock.query.types import DataType
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def arithmetic(builder: KernelBuilder, expr: Arithmetic) -> Code:
     null = either(left.null, right.null)
     if expr.op in ("+", "-", "*"):
         # Numba computes int32 in int64, so the conversion is what wraps
-        return Code(builder.assign(f"{SCALAR[result]}({a} {expr.op} {b})"), _kept(builder, null), result)
+        return Code(builder.assign(f"{SCALAR[result]}({a} {expr.op} {b})"), builder.flag(null), result)
     by_zero = builder.assign(f"{b} == 0")
     if expr.op == "/":
         value = f"{a} / {b}"
@@ -29,28 +29,7 @@ def arithmetic(builder: KernelBuilder, expr: Arithmetic) -> Code:
         function = "floor_div" if expr.op == "//" else "floor_mod"
         divisor = builder.assign(f"int64(1) if {by_zero} else int64({b})")
         value = f"{SCALAR[result]}({function}(int64({a}), {divisor}))"
-    return Code(builder.assign(value), _kept(builder, either(null, by_zero)), result)
-
-
-def math(builder: KernelBuilder, expr: Math) -> Code:
-    result = settled(builder.infer(expr))
-    code = builder.emit(expr.operand)
-    x = code.value
-    if expr.function == "neg":
-        value = f"{SCALAR[result]}(-{x})" if result.is_float else f"{SCALAR[result]}(int64(0) - {x})"
-    elif expr.function == "abs":
-        value = (
-            f"abs({x})" if result.is_float else f"{SCALAR[result]}(int64(0) - {x} if {x} < 0 else int64({x}))"
-        )
-    elif expr.function == "sqrt":
-        value = f"np.sqrt(float64({x}))"
-    elif code.dtype.is_integer:  # floor, ceil and round leave whole numbers as they are
-        value = f"{SCALAR[result]}({x})"
-    elif expr.function == "round":
-        value = f"round_half_away({x})"
-    else:
-        value = f"to_int64(np.{expr.function}({x}))"
-    return Code(builder.assign(value), code.null, result)
+    return Code(builder.assign(value), builder.flag(either(null, by_zero)), result)
 
 
 def explicit_cast(builder: KernelBuilder, expr: Cast) -> Code:
@@ -71,17 +50,6 @@ def cast(builder: KernelBuilder, code: Code, dtype: DataType) -> Code:
     else:
         value = f"{SCALAR[dtype]}({x})"
     return Code(builder.assign(value), code.null, dtype)
-
-
-def truncate(builder: KernelBuilder, expr: TimeTruncate) -> Code:
-    code = builder.emit(expr.operand)
-    unit = builder.constant(expr.unit_us, DataType.INT64)
-    value = builder.assign(f"{code.value} - floor_mod({code.value}, {unit})")
-    return Code(value, code.null, DataType.TIMESTAMP)
-
-
-def hash_of(builder: KernelBuilder, expr: Hash) -> Code:
-    return hash_codes(builder, [builder.emit(operand) for operand in expr.operands])
 
 
 def hash_codes(builder: KernelBuilder, codes: list[Code]) -> Code:
@@ -109,8 +77,3 @@ _HASHES = {
     DataType.FLOAT32: "hash_f32",
     DataType.FLOAT64: "hash_f64",
 }
-
-
-def _kept(builder: KernelBuilder, null: str | None) -> str | None:
-    """A compound null flag in a temporary of its own, so that it is computed and written once."""
-    return builder.assign(null) if null is not None and null.startswith("(") else null

@@ -1,4 +1,4 @@
-"""How functions of strings are written in a kernel: as tables by code, computed once per distinct string."""
+"""How strings are read as numbers in a kernel: by tables, computed once per distinct string."""
 
 from __future__ import annotations
 
@@ -8,27 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.kernels.code import Code
-from penstock.query.expr import StringCall
 from penstock.query.types import DataType
 
 if TYPE_CHECKING:
     from penstock.kernels.builder import KernelBuilder
-
-
-def string_call(builder: KernelBuilder, expr: StringCall) -> Code:
-    code = builder.emit(expr.operand)
-    strings, parameters = builder.strings, builder.parameters
-    if expr.function == "lower":
-        dtype = DataType.STRING
-        place = parameters.add_string_table(lambda text: strings.code(text.lower()), dtype, shared_as="lower")
-    elif expr.function == "length":
-        dtype = DataType.INT32
-        place = parameters.add_string_table(len, dtype, shared_as="length")
-    else:
-        dtype = DataType.BOOL
-        prefix = expr.argument or ""
-        place = parameters.add_string_table(lambda text: text.startswith(prefix), dtype)
-    return Code(builder.assign(f"{builder.table(place)}[uint64({code.value})]"), code.null, dtype)
 
 
 def parse_number(builder: KernelBuilder, code: Code, dtype: DataType) -> Code:

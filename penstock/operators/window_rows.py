@@ -13,7 +13,7 @@ from penstock.kernels.builder import HEADER, KernelBuilder, column_types
 from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.layout import ORDER, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.query.expr import Hash, col
+from penstock.query.expr import col, hash_of
 from penstock.state.keys import KeyWords, Words
 
 Ints = NDArray[np.int64]
@@ -71,7 +71,7 @@ class KeyHash:
         if keys.fields:
             layout = Layout(keys.fields)
             builder = KernelBuilder(layout, strings)
-            hashed = builder.emit(Hash(tuple(col(field.name) for field in keys.fields)))
+            hashed = builder.emit(hash_of(*(col(field.name) for field in keys.fields)))
             lines = [
                 "def hash_keys(inp, count, out, ints, floats, tables):",
                 *(f"    {line}" for line in builder.preamble()),

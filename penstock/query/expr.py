@@ -6,22 +6,38 @@ what each means, nulls and corner cases included, is written in ``docs/expressio
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
-from typing import Any, NoReturn
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from penstock.query.durations import Duration, duration_us
+from penstock.query.durations import duration_us
 from penstock.query.errors import QueryError
+from penstock.query.expr_methods import Methods
 from penstock.query.types import DataType, parse_type
+
+if TYPE_CHECKING:
+    from penstock.query.functions.function import Function
 
 Operand = Any  # an Expr, or a Python value that becomes a Literal
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Expr:
+class UnknownMethodError(QueryError, AttributeError):
+    """Something that expressions do not have."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        close = difflib.get_close_matches(name, known, n=1)
+        meant = f"did you mean '{close[0]}'? " if close else ""
+        QueryError.__init__(
+            self, f"expressions have no '{name}'", hint=f"{meant}there are {', '.join(known)}"
+        )
+
+
+class Expr(Methods):
     """A value computed from one event. Build with ``col``, ``lit`` and Python's operators.
 
     >>> (col("speed") * 3.6 > 130) & col("lane").is_in([1, 2])
@@ -66,29 +82,10 @@ class Expr:
         return Arithmetic("%", as_expr(other), self)
 
     def __neg__(self) -> Expr:
-        return Math("neg", self)
+        return _call("neg", self)
 
     def __abs__(self) -> Expr:
-        return Math("abs", self)
-
-    def abs(self) -> Expr:
-        return Math("abs", self)
-
-    def floor(self) -> Expr:
-        """The largest int64 not above; saturates, and NaN gives 0."""
-        return Math("floor", self)
-
-    def ceil(self) -> Expr:
-        """The smallest int64 not below; saturates, and NaN gives 0."""
-        return Math("ceil", self)
-
-    def round(self) -> Expr:
-        """To the nearest whole number, halves away from zero; keeps the type."""
-        return Math("round", self)
-
-    def sqrt(self) -> Expr:
-        """The square root as float64; NaN of a negative number."""
-        return Math("sqrt", self)
+        return self.abs()
 
     # -- comparison and logic ---------------------------------------------------------------------------
     def __eq__(self, other: Operand) -> Expr:  # type: ignore[override]
@@ -137,6 +134,13 @@ class Expr:
 
     __hash__ = object.__hash__
 
+    if not TYPE_CHECKING:  # mypy tells what is not there by itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):  # what Python and numpy look for
+                raise AttributeError(name)
+            raise UnknownMethodError(name, [known for known in dir(type(self)) if not known.startswith("_")])
+
     def is_in(self, values: Any) -> Expr:
         """Whether the value is one of these constants."""
         if isinstance(values, str) or not isinstance(values, Iterable):
@@ -152,34 +156,11 @@ class Expr:
         return Not(IsNull(self))
 
     def fill_null(self, value: Operand) -> Expr:
-        return Coalesce((self, as_expr(value)))
+        return coalesce(self, value)
 
     # -- the rest -----------------------------------------------------------------------------------------
     def cast(self, dtype: str | DataType) -> Expr:
         return Cast(self, parse_type(dtype)[0])
-
-    def lower(self) -> Expr:
-        return StringCall("lower", self)
-
-    def length(self) -> Expr:
-        """The number of characters (code points) as int32."""
-        return StringCall("length", self)
-
-    def starts_with(self, prefix: str) -> Expr:
-        if not isinstance(prefix, str):
-            raise QueryError(
-                "starts_with needs a constant string", detail=f"got {prefix!r}", hint="write e.g. 'abc'"
-            )
-        return StringCall("starts_with", self, prefix)
-
-    def truncate(self, unit: Duration) -> Expr:
-        """A timestamp cut down to a multiple of ``unit`` since 1970."""
-        unit_us = duration_us(unit, "truncation unit")
-        if unit_us <= 0:
-            raise QueryError(
-                "truncation unit must be positive", detail=f"got '{unit}'", hint="write e.g. '1m'"
-            )
-        return TimeTruncate(self, unit_us)
 
     # -- structure ------------------------------------------------------------------------------------------
     def children(self) -> Iterator[Expr]:
@@ -275,15 +256,6 @@ class InList(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Math(Expr):
-    function: str
-    operand: Expr
-
-    def __repr__(self) -> str:
-        return f"{self.function}({self.operand!r})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Cast(Expr):
     operand: Expr
     dtype: DataType
@@ -293,52 +265,25 @@ class Cast(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StringCall(Expr):
-    function: str
-    operand: Expr
-    argument: str | None = None
+class Call(Expr):
+    """A function of the language over some operands; written as a method, or as a function of that name."""
 
-    def __repr__(self) -> str:
-        argument = "" if self.argument is None else f", {self.argument!r}"
-        return f"{self.function}({self.operand!r}{argument})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TimeTruncate(Expr):
-    operand: Expr
-    unit_us: int
-
-    def __repr__(self) -> str:
-        return f"truncate({self.operand!r}, {self.unit_us} us)"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Hash(Expr):
-    """Spark's ``xxhash64`` over the operands, seed 42."""
-
+    function: Function
     operands: tuple[Expr, ...]
 
-    def __repr__(self) -> str:
-        return f"hash({', '.join(map(repr, self.operands))})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Extreme(Expr):
-    """The least or the greatest of several; nulls are passed over, NaN is the greatest."""
-
-    kind: str
-    operands: tuple[Expr, ...]
-
-    def __repr__(self) -> str:
-        return f"{self.kind}({', '.join(map(repr, self.operands))})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Coalesce(Expr):
-    operands: tuple[Expr, ...]
+    def __post_init__(self) -> None:
+        names = self.function.operands
+        takes_any = names[-1].startswith("*")
+        if not self.operands or (len(self.operands) != len(names) and not takes_any):
+            wanted = "at least one value" if takes_any else " and ".join(names)
+            raise QueryError(
+                f"{self.function.name} needs {wanted}",
+                detail=f"got {len(self.operands)} operands",
+                hint=f"write e.g. {self.function.name}(col('a'){'' if len(names) == 1 else ', ...'})",
+            )
 
     def __repr__(self) -> str:
-        return f"coalesce({', '.join(map(repr, self.operands))})"
+        return f"{self.function.name}({', '.join([*map(repr, self.operands), *self.function.constants()])})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -378,13 +323,15 @@ def lit(value: Any, dtype: str | DataType | None = None) -> Literal:
         aware = value if value.tzinfo else value.replace(tzinfo=UTC)
         microseconds = (aware - _EPOCH) // _EPOCH.resolution
         return Literal(microseconds, DataType.TIMESTAMP)
+    if isinstance(value, timedelta) and wanted in (None, DataType.INT64):
+        return Literal(duration_us(value), DataType.INT64)
     if value is None and wanted is None:
         raise QueryError("a null constant needs a type", hint="write e.g. lit(None, 'int64')")
     if not isinstance(value, bool | int | float | str | None):
         raise QueryError(
             f"a constant cannot be a {type(value).__name__}",
             detail=f"got {value!r}",
-            hint="constants are bool, int, float, str, datetime or a typed null",
+            hint="constants are bool, int, float, str, datetime, timedelta or a typed null",
         )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise QueryError("a constant must fit in 64 bits", detail=f"got {value}", hint="write it as a float")
@@ -400,22 +347,22 @@ def when(condition: Expr, value: Operand) -> When:
 
 def coalesce(*values: Operand) -> Expr:
     """The first that is not null."""
-    return Coalesce(_several(values, "coalesce"))
+    return _call("coalesce", *values)
 
 
 def least(*values: Operand) -> Expr:
     """The smallest of several values of one event."""
-    return Extreme("least", _several(values, "least"))
+    return _call("least", *values)
 
 
 def greatest(*values: Operand) -> Expr:
     """The largest of several values of one event."""
-    return Extreme("greatest", _several(values, "greatest"))
+    return _call("greatest", *values)
 
 
 def hash_of(*values: Operand) -> Expr:
     """A 64-bit hash, equal to Spark's ``xxhash64`` of the same columns."""
-    return Hash(_several(values, "hash_of"))
+    return _call("hash_of", *values)
 
 
 def as_expr(value: Operand) -> Expr:
@@ -467,10 +414,10 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) else value
 
 
-def _several(values: tuple[Operand, ...], name: str) -> tuple[Expr, ...]:
-    if not values:
-        raise QueryError(f"{name} needs at least one value", hint=f"write e.g. {name}(col('a'), col('b'))")
-    return tuple(as_expr(value) for value in values)
+def _call(name: str, *operands: Operand) -> Expr:
+    from penstock.query.functions.calls import call  # which builds on this
+
+    return call(name, *operands)
 
 
 def _expressions_in(value: Any) -> Iterator[Expr]:
@@ -482,7 +429,7 @@ def _expressions_in(value: Any) -> Iterator[Expr]:
 
 
 def _key_of(value: Any) -> Any:
-    if isinstance(value, Expr):
+    if hasattr(value, "key"):  # an expression or a function
         return value.key()
     if isinstance(value, tuple):
         return tuple(_key_of(item) for item in value)

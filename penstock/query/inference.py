@@ -8,21 +8,16 @@ from penstock.query.bound import Bound
 from penstock.query.errors import QueryError
 from penstock.query.expr import (
     Arithmetic,
+    Call,
     Cast,
-    Coalesce,
     Column,
     Comparison,
     Expr,
-    Extreme,
-    Hash,
     InList,
     IsNull,
     Literal,
     Logic,
-    Math,
     Not,
-    StringCall,
-    TimeTruncate,
     When,
     lit,
 )
@@ -52,9 +47,9 @@ def infer(expr: Expr, schema: Schema) -> Typed:
             a, b = infer(left, schema), infer(right, schema)
             common = common_type(expr, (a, b))
             if common.dtype is DataType.STRING and op not in ("==", "!="):
-                raise _misfit(expr, "strings can be compared with == and != only", a, b)
+                raise misfit(expr, "strings can be compared with == and != only", a, b)
             if common.dtype is DataType.BOOL and op not in ("==", "!="):
-                raise _misfit(expr, "booleans can be compared with == and != only", a, b)
+                raise misfit(expr, "booleans can be compared with == and != only", a, b)
             return Typed(DataType.BOOL, a.nullable or b.nullable)
         case Logic(_, left, right):
             a, b = _boolean(left, schema, expr), _boolean(right, schema, expr)
@@ -66,36 +61,10 @@ def infer(expr: Expr, schema: Schema) -> Typed:
             return Typed(DataType.BOOL)
         case InList(operand, values):
             return _in_list(expr, infer(operand, schema), values)
-        case Math(function, operand):
-            return _math(expr, function, infer(operand, schema))
+        case Call(function, operands):
+            return function.result(expr, tuple(infer(operand, schema) for operand in operands))
         case Cast(operand, dtype):
             return _cast(expr, infer(operand, schema), dtype)
-        case StringCall(function, operand, _):
-            a = infer(operand, schema)
-            if a.dtype is not DataType.STRING:
-                raise _misfit(expr, f"{function} needs a string", a)
-            result = {"lower": DataType.STRING, "length": DataType.INT32, "starts_with": DataType.BOOL}[
-                function
-            ]
-            return Typed(result, a.nullable)
-        case TimeTruncate(operand, _):
-            a = infer(operand, schema)
-            if a.dtype is not DataType.TIMESTAMP:
-                raise _misfit(expr, "truncate needs a timestamp", a)
-            return Typed(DataType.TIMESTAMP, a.nullable)
-        case Hash(operands):
-            for operand in operands:
-                infer(operand, schema)
-            return Typed(DataType.INT64)
-        case Extreme(kind, operands):
-            types = [infer(operand, schema) for operand in operands]
-            common = common_type(expr, types)
-            if common.dtype in (DataType.STRING, DataType.BOOL):
-                raise _misfit(expr, f"{kind} needs numbers or timestamps", *types)
-            return Typed(common.dtype, all(t.nullable for t in types), common.weak)
-        case Coalesce(operands):
-            types = [infer(operand, schema) for operand in operands]
-            return replace(common_type(expr, types), nullable=all(t.nullable for t in types))
         case When(branches, default):
             for condition, _ in branches:
                 _boolean(condition, schema, expr)
@@ -118,7 +87,7 @@ def common_type(expr: Expr, types: list[Typed] | tuple[Typed, ...]) -> Typed:
     for other in types[1:]:
         joined = _join(result, other)
         if joined is None:
-            raise _misfit(expr, "types do not fit together", *types)
+            raise misfit(expr, "types do not fit together", *types)
         result = joined
     return result
 
@@ -188,62 +157,53 @@ def _arithmetic(expr: Expr, op: str, a: Typed, b: Typed) -> Typed:
         return Typed(DataType.TIMESTAMP, nullable)
     dtype = numeric_type(a, b)
     if dtype is None:
-        raise _misfit(expr, f"'{op}' needs two numbers", a, b)
+        raise misfit(expr, f"'{op}' needs two numbers", a, b)
     if op == "/":
         return Typed(DataType.FLOAT64, nullable)
     if op in ("//", "%") and dtype.is_float:
-        raise _misfit(expr, f"'{op}' needs two integers", a, b)
+        raise misfit(expr, f"'{op}' needs two integers", a, b)
     return Typed(dtype, nullable, a.weak and b.weak)
-
-
-def _math(expr: Expr, function: str, a: Typed) -> Typed:
-    if not a.dtype.is_numeric:
-        raise _misfit(expr, f"{function} needs a number", a)
-    if function == "sqrt":
-        return Typed(DataType.FLOAT64, a.nullable)
-    if function in ("floor", "ceil"):
-        return Typed(DataType.INT64, a.nullable)
-    return a
 
 
 def _cast(expr: Expr, a: Typed, dtype: DataType) -> Typed:
     if dtype is DataType.STRING and a.dtype is not DataType.STRING:
-        raise _misfit(expr, "nothing can be cast to string", a, hint="format it in a batch function")
+        raise misfit(expr, "nothing can be cast to string", a, hint="format it in a batch function")
     if a.dtype is DataType.STRING and dtype is not DataType.STRING:
         if not dtype.is_numeric:
-            raise _misfit(expr, f"a string cannot be cast to {dtype}", a)
+            raise misfit(expr, f"a string cannot be cast to {dtype}", a)
         return Typed(dtype, True)  # text that is no number gives null
     if DataType.TIMESTAMP in (a.dtype, dtype) and not {a.dtype, dtype} <= {
         DataType.TIMESTAMP,
         DataType.INT64,
     }:
-        raise _misfit(expr, "a timestamp can be cast from and to int64 microseconds only", a)
+        raise misfit(expr, "a timestamp can be cast from and to int64 microseconds only", a)
     return Typed(dtype, a.nullable)
 
 
 def _in_list(expr: Expr, a: Typed, values: tuple[object, ...]) -> Typed:
     if not values:
-        raise _misfit(expr, "is_in needs at least one value", a)
+        raise misfit(expr, "is_in needs at least one value", a)
     for value in values:
         if value is None:
-            raise _misfit(expr, "is_in takes no null", a, hint="add | x.is_null()")
+            raise misfit(expr, "is_in takes no null", a, hint="add | x.is_null()")
         if _join(a, _literal(lit(value))) is None and not (
             a.dtype is DataType.TIMESTAMP and isinstance(value, int)
         ):
-            raise _misfit(expr, f"{value!r} is not a {a.dtype}", a)
+            raise misfit(expr, f"{value!r} is not a {a.dtype}", a)
         if a.dtype.is_integer and isinstance(value, float):
-            raise _misfit(expr, f"{value!r} is not a {a.dtype}", a)
+            raise misfit(expr, f"{value!r} is not a {a.dtype}", a)
     return Typed(DataType.BOOL, a.nullable)
 
 
 def _boolean(operand: Expr, schema: Schema, expr: Expr) -> Typed:
     a = infer(operand, schema)
     if a.dtype is not DataType.BOOL:
-        raise _misfit(expr, f"{operand!r} is not a condition", a, hint="compare it with something")
+        raise misfit(expr, f"{operand!r} is not a condition", a, hint="compare it with something")
     return a
 
 
-def _misfit(expr: Expr, what: str, *types: Typed, hint: str | None = None) -> QueryError:
+def misfit(expr: Expr, what: str, *types: Typed, hint: str | None = None) -> QueryError:
+    """The error for operands that do not fit an expression."""
     got = " and ".join(str(t.dtype) for t in types)
     columns = ", ".join(sorted(expr.columns()))
     detail = f"in {expr!r}, got {got}" + (f" (columns {columns})" if columns else "")

@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from penstock.query import expr, patterns
-from penstock.query.bound import FUNCTIONS, Bound
+from penstock.query.bound import FUNCTIONS as BOUND_FUNCTIONS
+from penstock.query.bound import Bound
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr
+from penstock.query.functions import FUNCTIONS, Function
 from penstock.query.graph import MatchSpec
 from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Event, Pattern
@@ -31,13 +33,8 @@ _EXPRESSIONS: tuple[type[Expr], ...] = (
     expr.Not,
     expr.IsNull,
     expr.InList,
-    expr.Math,
+    expr.Call,
     expr.Cast,
-    expr.StringCall,
-    expr.TimeTruncate,
-    expr.Hash,
-    expr.Extreme,
-    expr.Coalesce,
     expr.When,
     Bound,
 )
@@ -60,14 +57,11 @@ _WORDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("Arithmetic", "op"): ("+", "-", "*", "/", "//", "%"),
     ("Comparison", "op"): ("==", "!=", "<", "<=", ">", ">="),
     ("Logic", "op"): ("and", "or"),
-    ("Math", "function"): ("neg", "abs", "floor", "ceil", "round", "sqrt"),
-    ("StringCall", "function"): ("lower", "length", "starts_with"),
-    ("Extreme", "kind"): ("least", "greatest"),
-    ("Bound", "function"): FUNCTIONS,
+    ("Bound", "function"): BOUND_FUNCTIONS,
 }
 #: What is counted or measured; None where there may be none.
-_NUMBERS = frozenset(("unit_us", "least", "most", "every_us", "within_us", "within_events", "max_runs"))
-_IS, _FLOAT = "is", "float"
+_NUMBERS = frozenset(("least", "most", "every_us", "within_us", "within_events", "max_runs"))
+_IS, _FLOAT, _FUNCTION = "is", "float", "function"
 _KEPT_TEXTS = 1024
 
 
@@ -81,7 +75,7 @@ def pattern_of(text: str) -> MatchSpec:
     """What ``pattern_text`` has written; the same object for the same text."""
     try:
         found = _read(json.loads(text))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, QueryError) as error:
         raise _unreadable(f"{type(error).__name__}: {error}") from None
     if not isinstance(found, MatchSpec):
         raise _unreadable(f"it is a {type(found).__name__}")
@@ -97,6 +91,9 @@ def _plain(value: Any) -> Any:
         return {_IS: _FLOAT, "value": repr(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, Function):
+        constants = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}  # type: ignore[arg-type]
+        return {_IS: _FUNCTION, "name": value.name, "constants": constants}
     name = type(value).__name__
     if _CLASSES.get(name) is not type(value):
         raise QueryError(
@@ -114,6 +111,9 @@ def _read(body: Any) -> Any:
     name = values.pop(_IS)
     if name == _FLOAT:
         return float(values["value"])
+    if name == _FUNCTION:
+        constants = {field: _read(value) for field, value in values["constants"].items()}
+        return FUNCTIONS[values["name"]](**constants)
     if name in _VALUES:
         return _VALUES[name](values["value"])
     made = _CLASSES[name](**{field: _read(value) for field, value in values.items()})
@@ -124,6 +124,8 @@ def _read(body: Any) -> Any:
             raise ValueError(f"{value!r} is no {field.name} of {name}")
         if field.name in _NUMBERS and not (value is None or type(value) is int):
             raise ValueError(f"{field.name} is {value!r}")
+    if isinstance(made, expr.Call) and not isinstance(made.function, Function):
+        raise ValueError(f"{made.function!r} is no function")
     if isinstance(made, Event) and not str(made.name).isidentifier():
         raise ValueError(f"{made.name!r} is no name of an event")
     return made

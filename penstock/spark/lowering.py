@@ -16,6 +16,7 @@ from penstock.query.inference import common_type, infer, literal_type, resolved,
 from penstock.query.types import DataType, Schema
 from penstock.spark import numbers
 from penstock.spark.casts import SPARK_TYPES, cast
+from penstock.spark.functions import copies_of, native_call, not_native
 
 #: Some operations name an operand several times. Nested, that grows as a power; beyond this it does not pay.
 MAX_NODES = 5_000
@@ -29,9 +30,8 @@ def lower(expr: e.Expr, schema: Schema) -> Column | None:
 
     None means that the expression has to run in Python. That is so where it contains
 
-    - ``lower()`` of anything but a constant: Spark has another version of Unicode than Python, so letters
-      that one of them does not know, and a final sigma beside them, come out differently;
-    - a string constant or prefix with a lone surrogate, which no UTF-8 string can hold;
+    - a function for which ``penstock.spark.functions`` gives a reason why Spark's own differs;
+    - a string constant with a lone surrogate, which no UTF-8 string can hold;
     - int64 ``//`` and ``%`` by columns, or truncations, nested so deep that the plan would explode.
     """
     return _lower(expr, schema) if lowers(expr, schema) else None
@@ -54,11 +54,11 @@ def _is_native(expr: e.Expr) -> bool:
             return _is_unicode(value)
         case e.InList(_, values) if not all(_is_unicode(v) for v in values if isinstance(v, str)):
             return False
-        case e.StringCall("lower", operand):
-            if not isinstance(operand, e.Literal):
+        case e.Call(function):
+            if not_native(type(function)) is not None:
                 return False
-        case e.StringCall(_, _, str() as argument) if not _is_unicode(argument):
-            return False
+            if not all(_is_unicode(value) for value in vars(function).values() if isinstance(value, str)):
+                return False
     return all(map(_is_native, expr.children()))
 
 
@@ -69,8 +69,8 @@ def _is_unicode(text: str) -> bool:
 def _nodes(expr: e.Expr, schema: Schema) -> int:
     below = sum(_nodes(child, schema) for child in expr.children())
     copies = 1
-    if isinstance(expr, e.TimeTruncate):
-        copies = 2
+    if isinstance(expr, e.Call):
+        copies = copies_of(expr.function)
     elif isinstance(expr, e.Arithmetic) and expr.op in ("//", "%"):
         copies = numbers.COPIES if resolved(expr, schema).dtype is DataType.INT64 else 2
     return 1 + copies * below
@@ -102,24 +102,12 @@ def _own(expr: e.Expr, schema: Schema) -> Column:
             return fn.isnull(_lower(operand, schema))
         case e.InList():
             return _in_list(expr, schema)
-        case e.Math(function, operand):
-            return numbers.math(function, _lower(operand, schema), resolved(operand, schema).dtype)
         case e.Cast(operand, dtype):
             return _lower(operand, schema, dtype)
-        case e.StringCall():
-            return _string_call(expr, schema)
-        case e.TimeTruncate(operand, unit_us):
-            micros = fn.unix_micros(_lower(operand, schema))
-            return fn.timestamp_micros(micros - fn.pmod(micros, constant(unit_us, DataType.INT64)))
-        case e.Hash(operands):
-            return fn.xxhash64(*(_lower(operand, schema) for operand in operands))
-        case e.Extreme(kind, operands):
-            columns = _in_one_type(expr, operands, schema)
-            if len(columns) == 1:  # Spark wants two
-                return columns[0]
-            return fn.least(*columns) if kind == "least" else fn.greatest(*columns)
-        case e.Coalesce(operands):
-            return fn.coalesce(*_in_one_type(expr, operands, schema))
+        case e.Call(function, operands):
+            columns = [_lower(operand, schema) for operand in operands]
+            types = [resolved(operand, schema).dtype for operand in operands]
+            return native_call(function, columns, types, resolved(expr, schema).dtype)
         case e.When():
             return _when(expr, schema)
     raise TypeError(f"not an expression: {expr!r}")
@@ -184,22 +172,6 @@ def _in_list(expr: e.InList, schema: Schema) -> Column:
     if dtype is DataType.TIMESTAMP:
         return fn.unix_micros(operand).isin(values)
     return operand.cast("bigint").isin(values) if dtype.is_integer else operand.isin(values)
-
-
-def _string_call(expr: e.StringCall, schema: Schema) -> Column:
-    if expr.function == "lower":
-        assert isinstance(expr.operand, e.Literal)  # the only kind that _is_native lets through
-        value = expr.operand.value
-        return constant(value.lower() if isinstance(value, str) else None, DataType.STRING)
-    operand = _lower(expr.operand, schema)
-    if expr.function == "length":
-        return fn.char_length(operand)
-    return operand.startswith(fn.lit(expr.argument or ""))
-
-
-def _in_one_type(expr: e.Expr, operands: tuple[e.Expr, ...], schema: Schema) -> list[Column]:
-    dtype = resolved(expr, schema).dtype
-    return [_lower(operand, schema, dtype) for operand in operands]
 
 
 def _when(expr: e.When, schema: Schema) -> Column:

@@ -33,21 +33,5 @@ def floor_modulo(a: Column, b: Column, dtype: DataType, known: int | None) -> Co
     return fn.when(_signs_differ(remainder, b), remainder + b).otherwise(remainder)
 
 
-def math(function: str, x: Column, dtype: DataType) -> Column:
-    """A function of a number of that type."""
-    match function:
-        case "neg":
-            return fn.negative(x)
-        case "abs":
-            return fn.abs(x)
-        case "sqrt":
-            return fn.sqrt(x.cast("double"))
-        case "round":
-            return x if dtype.is_integer else fn.round(x)
-    if dtype.is_integer:
-        return x.cast("bigint")
-    return fn.floor(x) if function == "floor" else fn.ceil(x)
-
-
 def _signs_differ(remainder: Column, divisor: Column) -> Column:
     return (remainder != 0) & ((remainder < 0) != (divisor < 0))

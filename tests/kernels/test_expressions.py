@@ -93,6 +93,11 @@ def test_every_function_and_cast_of_every_number() -> None:
             x.ceil(),
             x.round(),
             x.sqrt(),
+            x.sign(),
+            x.exp(),
+            x.log(),
+            x.pow(2.5),
+            x.pow(x),
             x.is_null(),
             hash_of(x),
             x.fill_null(1),
@@ -142,6 +147,16 @@ def test_strings() -> None:
     ]
     s = col("s")
     exprs = [s.lower(), s.length(), s.starts_with("A"), s == "Ab", s != col("p"), s.is_in(["", "ß"])]
+    exprs += [
+        s.upper(),
+        s.trim("1 b"),
+        s.substr(1),
+        s.substr(1, 1),
+        s.replace("2", "--"),
+        s.split_part("e", 2),
+    ]
+    exprs += [s.contains("b"), s.ends_with("2 "), s.regexp_match("[0-9]"), s.regexp_extract("([a-z])(f)?", 1)]
+    exprs += [s.parse_time("%d"), s.regexp_extract("([A-Z])(b)?", 2), lit("x1").upper()]
     exprs += [s.cast(to) for to in ("int32", "int64", "float32", "float64")]
     exprs += [hash_of(s, col("p")), coalesce(s, "none").lower().length(), when(s == "Ab", "yes").otherwise(s)]
     check(exprs, events, schema)
@@ -149,7 +164,9 @@ def test_strings() -> None:
 
 def test_times() -> None:
     schema = Schema(t="timestamp?", u="timestamp", n="int64")
-    events = [{"t": t, "u": u, "n": 5} for t in (None, -1, 0, 1_500_000) for u in (-1_000_001, 7)]
+    leap_day = 951_827_696_000_000
+    edges = (None, -1, 0, 1_500_000, leap_day, 2**63 - 1, -(2**63))
+    events = [{"t": t, "u": u, "n": 5} for t in edges for u in (-1_000_001, 7)]
     t, u = col("t"), col("u")
     exprs = [
         t.truncate("1s"),
@@ -161,4 +178,8 @@ def test_times() -> None:
         greatest(t, u),
         t.cast("int64"),
     ]
+    exprs += [
+        part for x in (t, u) for part in (x.year(), x.month(), x.day(), x.hour(), x.minute(), x.second())
+    ]
+    exprs += [t.day_of_week(), u.day_of_week()]
     check([*exprs, hash_of(t, u), t.is_in([0, 1]), u == lit(7, "timestamp")], events, schema)

@@ -98,10 +98,23 @@ def test_strings(spark: SparkSession, compiled: bool) -> None:
         hash_of(s),
         coalesce(s, "none"),
         when(s == "A", "yes").otherwise(s),
-        lit("ÄΣ").lower(),
         lit("\n\x00"),
     ]
+    exprs += [s.ends_with("3"), s.ends_with(""), s.contains("1"), s.contains("𝒳"), s.trim(), s.trim("1+ ")]
+    exprs += [s.substr(0), s.substr(1, 2), s.substr(3, 0), s.substr(2**40, 2**40), s.replace("1", "𝒳1")]
+    exprs += [s.replace("  ", ""), s.split_part("1", 1), s.split_part("1", 2), s.split_part(".", 2**40)]
     check(spark, exprs, [{"s": text} for text in [None, *texts]], schema, compiled=compiled)
+
+
+_PARTS = (
+    lambda x: x.year(),
+    lambda x: x.month(),
+    lambda x: x.day(),
+    lambda x: x.hour(),
+    lambda x: x.minute(),
+    lambda x: x.second(),
+    lambda x: x.day_of_week(),
+)
 
 
 @both_ways
@@ -123,5 +136,6 @@ def test_times(spark: SparkSession, compiled: bool) -> None:
         hash_of(t, u),
         coalesce(t, u),
     ]
+    exprs += [part(x) for x in (t, u) for part in _PARTS]
     exprs += [u == lit(7, "timestamp"), when(t < u, t).otherwise(u), lit(None, "timestamp"), t.is_null()]
     check(spark, exprs, events, schema, compiled=compiled)

@@ -1,0 +1,10 @@
+"""Functions that choose between values, or make one of several."""
+
+from __future__ import annotations
+
+from penstock.query.functions.choices.coalesce import Coalesce
+from penstock.query.functions.choices.greatest import Greatest
+from penstock.query.functions.choices.hash_of import HashOf
+from penstock.query.functions.choices.least import Least
+
+__all__ = ["Coalesce", "Greatest", "HashOf", "Least"]

@@ -1,0 +1,17 @@
+"""The negation of a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.query.functions.function import declared
+from penstock.query.functions.numbers.number_function import NumberFunction
+
+
+@declared
+@dataclass(frozen=True)
+class Neg(NumberFunction):
+    """With the other sign, written ``-x``; keeps the type, and the smallest integer stays what it is."""
+
+    name = "neg"
+    method = False

@@ -1,0 +1,16 @@
+"""The hour of a timestamp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.query.functions.function import declared
+from penstock.query.functions.times.time_function import TimeFunction
+
+
+@declared
+@dataclass(frozen=True)
+class Hour(TimeFunction):
+    """The hour in UTC, 0 to 23."""
+
+    name = "hour"
