@@ -26,7 +26,7 @@ from penstock.query.identity import stable_content
 from penstock.spark.positions import PartitionProgress, Progress
 from penstock.spark.stages import Stages
 from penstock.state.errors import StateError
-from penstock.state.files import Folder
+from penstock.state.files import Folder, local_path
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
@@ -42,7 +42,7 @@ class Checkpoint:
     def at(cls, root: str | Path | None) -> Checkpoint:
         if root is None:
             return cls(tempfile.mkdtemp(prefix="penstock-"), temporary=True)
-        text = str(root)
+        text = local_path(root)
         return cls(text if "://" in text else str(Path(text).absolute()))
 
     @property
@@ -162,9 +162,9 @@ def resume(
 ) -> tuple[Manifest, Changes, bool]:
     """The version to go on from, made if there is none; what has changed; whether the checkpoint is new.
 
-    ``finals`` has, per source, where each of its partitions ends, if it does. The first version of a new
-    checkpoint is not committed yet. A partition that stands at its end has finished, whether or not the run
-    before could know that.
+    ``finals`` has, per source, where each of its partitions ends, if it does. Of a new checkpoint there is no
+    version yet: what it starts from has the number before the first. A partition that stands at its end has
+    finished, whether or not the run before could know that.
     """
     operators = operators_of(stages)
     sources = {n.id: n.spec for n in stages.graph.nodes if isinstance(n.spec, SourceSpec)}
@@ -181,7 +181,7 @@ def resume(
             routing,
             columns=_columns(stages),
         )
-        first = Manifest(0, run_id, len(routing), operators, progress.to_json())
+        first = Manifest(-1, run_id, len(routing), operators, progress.to_json())
         return first, Changes({}, ()), True
     known = Progress.from_json(latest.progress)
     _check_sources(known, sources, store.root)
@@ -198,21 +198,22 @@ def resume(
     return replace(latest, progress=replace(known, columns=columns).to_json()), changes, False
 
 
-def check_spark_log(checkpoint: Checkpoint, version: int) -> None:
+def check_spark_log(checkpoint: Checkpoint, batches: int) -> None:
     """Raises unless Spark's own log and the state are of one run: Spark would leave out events or read some
     again.
 
-    A batch is in Spark's offset log before it runs and in its commit log after it counted. So with version n
-    of the state, batch n - 1 has been planned and batch n at most, and n - 1 is the last that can be done.
+    A batch is in Spark's offset log before it runs and in its commit log after it counted. So when n
+    batches have counted, batch n - 1 has been planned and batch n at most, and n - 1 is the last that can be
+    done.
     """
     planned = _last_batch(f"{checkpoint.spark}/offsets")
     done = _last_batch(f"{checkpoint.spark}/commits")
-    if version - 1 <= planned <= version and done < version:
+    if batches - 1 <= planned <= batches and done < batches:
         return
     found = "is empty" if planned < 0 else f"has come to batch {max(planned, done)}"
     raise StateError(
         "the checkpoint is not whole",
-        f"its state in '{checkpoint.state}' is made of {version} batches, Spark's log in "
+        f"its state in '{checkpoint.state}' is made of {batches} batches, Spark's log in "
         f"'{checkpoint.spark}' {found}",
         "they belong together: restore both from one copy, or start from an empty checkpoint",
     )

@@ -109,12 +109,12 @@ class Driver:
 
     def run(self, frame: DataFrame, batch_id: int, *, ending: bool = False) -> BatchProgress | None:
         """Runs one batch; None if it has counted already."""
-        if batch_id < self.manifest.version:
+        if batch_id < self.manifest.batches:
             return None
-        if batch_id > self.manifest.version:
+        if batch_id > self.manifest.batches:
             raise StateError(
                 "the checkpoint is not whole",
-                f"Spark has come to batch {batch_id}, the state is made of {self.manifest.version} batches",
+                f"Spark has come to batch {batch_id}, the state is made of {self.manifest.batches} batches",
                 "restore both from one copy, or start from an empty checkpoint",
             )
         clock = Clock()
@@ -196,7 +196,7 @@ class Driver:
         channel = stages.channel(Kind.CONTROL, 1)
         told = [Message(task, channel, 0, b"{}") for task in range(progress.tasks if stages.count else 1)]
         frame = self._session.createDataFrame(pa.Table.from_batches([to_batch(told)]))
-        return self.run(frame, self.manifest.version, ending=True)
+        return self.run(frame, self.manifest.batches, ending=True)
 
     def _marks(self, progress: Progress) -> dict[str, int]:
         """The watermark of every source."""
@@ -220,12 +220,13 @@ class Driver:
         if not complete:  # a change that nothing can follow is none
             progress = self.patterns.after(progress)
         manifest = Manifest(
-            batch_id + 1,
+            self.manifest.version + 1,
             self._run_id,
             len(progress.routing),
             self._operators,
             progress.to_json(),
             files,
+            batches=batch_id + 1,
             fence=self.manifest.fence,
             process=self.manifest.process,
             deliveries=deliveries(self._writers, self.manifest.deliveries),

@@ -57,7 +57,7 @@ class FrameTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        manifest = self.before or StateStore(self.job.here().job.store).load(batch_id())
+        manifest = self.before or StateStore(self.job.here().job.store).before(batch_id())
         batches = (batch.rename_columns(list(self.names)) for batch in batches)
         yield self.run(batches, context.partitionId(), Progress.from_json(manifest.progress))
 

@@ -140,7 +140,9 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
             others = {query for group in groups if group is not groups[number] for query in group}
             # What queries have delivered that are in no group now stays with all: they may come again.
             delivered = {q: told for q, told in manifest.deliveries.items() if q not in others}
-            of_group = replace(manifest, operators=operators, deliveries=delivered)
+            of_group = replace(
+                manifest, version=manifest.version + 1, operators=operators, deliveries=delivered
+            )
             StateStore(str(target / "state")).commit(of_group)
             _as_another_query(target / "spark")
     store_groups(checkpoint, groups)

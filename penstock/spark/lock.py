@@ -1,30 +1,37 @@
-"""One run at a time in a checkpoint: two would overwrite each other's state."""
+"""One run at a time in a checkpoint on this machine: a second is told so before it does anything."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
-from pathlib import Path
+import socket
+from datetime import UTC, datetime
 
 from penstock.query.errors import RunError
+from penstock.state.files import create_folder, local_path
 
 
 class CheckpointLock:
     """Held by a run as long as it lives; the operating system frees it when the process ends, however it
-    does. Only local folders can be locked."""
+    does.
+
+    It is on the folder itself, so whoever removes a file in it admits nobody. Only local folders can be
+    locked; whoever is not stopped here loses when a manifest is committed.
+    """
 
     def __init__(self, root: str) -> None:
-        self._file: int | None = None
+        self._folder: int | None = None
+        root = local_path(root)
         if "://" in root:
             return
         try:
-            Path(root).mkdir(parents=True, exist_ok=True)
-            self._file = os.open(Path(root) / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            create_folder(root)
+            self._folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise RunError(f"the checkpoint '{root}' cannot be written: {error.strerror}") from None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.free()
             raise RunError(
@@ -33,10 +40,19 @@ class CheckpointLock:
             ) from None
         except OSError:  # a file system without locks
             self.free()
+        if not os.access(root, os.W_OK):
+            self.free()
+            raise RunError(f"the checkpoint '{root}' cannot be written: Permission denied")
 
     def free(self) -> None:
         """Lets the next run in."""
-        file, self._file = self._file, None
-        if file is not None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
             with contextlib.suppress(OSError):
-                os.close(file)
+                os.close(folder)
+
+
+def this_process() -> str:
+    """Who has a checkpoint, as the loser is told."""
+    started = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"process {os.getpid()} on {socket.gethostname()} (started {started} UTC)"

@@ -45,7 +45,7 @@ class MapTask:
     def read(self, source_id: str, ranges: list[Range]) -> Iterator[pa.RecordBatch]:
         """Reads these ranges of a source's partitions as one batch."""
         local = self.job.here()
-        manifest = StateStore(local.job.store).load(batch_id())
+        manifest = StateStore(local.job.store).before(batch_id())
         progress = Progress.from_json(manifest.progress)
         if is_whole(local.job, progress):
             context = TaskContext.get()

@@ -1,7 +1,7 @@
 """What a version of the state knows of a pattern set: the patterns in force, and the changes to come.
 
-Version n has all that batch n must know. So a change counts once the manifest that has it is there, and a
-batch that is run again sees the very same changes.
+A version has all that the next batch must know. So a change counts once the manifest that has it is there,
+and a batch that is run again sees the very same changes.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ Partitions = Mapping[str, Mapping[int, PartitionProgress]]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a batch starts from; version n of the state carries the progress that batch n starts from."""
+    """What a batch starts from; each version of the state carries that of the next batch."""
 
     sources: Partitions
     routing: tuple[int, ...]  # the task of each virtual partition

@@ -35,7 +35,7 @@ from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.job import Job, ShippedJob, WarmUp
-from penstock.spark.lock import CheckpointLock
+from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress
@@ -132,7 +132,7 @@ class SparkRun:
         self._patterns, with_patterns = PatternLogs.begin(stages, progress, self.changes.fresh)
         self.changes = replace(self.changes, patterns=tuple(self._patterns.told))
         if not is_complete:
-            check_spark_log(self.checkpoint, manifest.version)
+            check_spark_log(self.checkpoint, manifest.batches)
         if self.changes:
             print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
         job = Job(
@@ -149,18 +149,18 @@ class SparkRun:
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest)
+        # Not before all sinks are open: they refuse output that is not what was delivered.
+        # Tasks read the patterns of a new set, and which partitions have ended, from the manifest.
         manifest = replace(manifest, progress=with_patterns.to_json())
-        if is_new or manifest != store.latest():
-            # Not before all sinks are open: they refuse output that is not what was delivered.
-            # Tasks read the patterns of a new set, and which partitions have ended, from the manifest.
-            store.commit(manifest)
+        manifest = manifest.taken_over(self.run_id, this_process())
+        store.commit(manifest)  # whoever else runs here, or starts at the same time, loses from now on
         begin_writers(self._writers)
         if is_complete:  # nothing more comes for a query that is new to it
             end_writers(self._writers, progress.batch_id)
         delivered = deliveries(self._writers, manifest.deliveries)
         if delivered != manifest.deliveries:
             # From now on a sink that has got nothing yet is known, and whatever it gets is verified.
-            manifest = replace(manifest, deliveries=delivered)
+            manifest = replace(manifest, version=manifest.version + 1, deliveries=delivered)
             store.commit(manifest)
         self._driver = Driver(
             session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id

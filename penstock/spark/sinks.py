@@ -98,7 +98,7 @@ def open_writers(
             try:
                 resumed = None
                 if manifest is not None:
-                    resumed = Resumed(manifest.version, manifest.deliveries.get(query))
+                    resumed = Resumed(manifest.batches, manifest.deliveries.get(query))
                 writers[query] = sink.open_batches(schema, resumed)
                 check_same_kind(resumed, writers[query].delivered()["kind"])
             except Exception as error:

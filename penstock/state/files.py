@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,7 +25,7 @@ class Folder:
     """
 
     def __init__(self, root: str | os.PathLike[str], files: fs.FileSystem | None = None) -> None:
-        text = os.fspath(root)
+        text = local_path(root)
         self._files: fs.FileSystem
         if files is not None:
             self._files, self.path = files, text
@@ -42,14 +45,9 @@ class Folder:
         """
         temporary, final = self._at(f"{_TEMPORARY}{uuid4().hex}-{name}"), self._at(name)
         if self._local:
-            try:
-                _write_through(temporary, data)
-            except FileNotFoundError:
-                os.makedirs(self.path, exist_ok=True)
-                _sync(os.path.dirname(self.path))
-                _write_through(temporary, data)
+            self._write_temporary(temporary, data)
             os.replace(temporary, final)
-            _sync(self.path)
+            sync(self.path)
             return
         self._files.create_dir(self.path, recursive=True)
         with self._files.open_output_stream(temporary) as stream:
@@ -68,10 +66,33 @@ class Folder:
                 for part in parts:
                     stream.write(part)
             return
-        os.makedirs(self.path, exist_ok=True)
+        create_folder(self.path)
         with open(self._at(name), "xb") as file:
             for part in parts:
                 file.write(part)
+
+    def create(self, name: str, data: Any) -> bool:
+        """Writes a file if there is none of that name; whether it did. Of any number of writers one does, and
+        nobody ever sees a part of the file.
+        """
+        if not self._local:
+            if self.exists(name):
+                return False
+            self.write(name, data)
+            return True
+        temporary, final = self._at(f"{_TEMPORARY}{uuid4().hex}-{name}"), self._at(name)
+        self._write_temporary(temporary, data)
+        try:
+            os.link(temporary, final)
+        except FileExistsError:
+            # On a network's file system the answer to a call that did it may get lost, and the call repeated.
+            if not os.path.samefile(temporary, final):
+                return False
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+        sync(self.path)
+        return True
 
     def read(self, name: str) -> Any:
         """The whole file as a buffer; a local one is mapped, not copied. Raises ``FileNotFoundError``."""
@@ -103,6 +124,13 @@ class Folder:
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"
 
+    def _write_temporary(self, path: str, data: Any) -> None:
+        try:
+            _write_through(path, data)
+        except FileNotFoundError:
+            create_folder(self.path)
+            _write_through(path, data)
+
 
 def _write_through(path: str, data: Any) -> None:
     with open(path, "wb") as file:
@@ -111,9 +139,33 @@ def _write_through(path: str, data: Any) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(folder: str) -> None:
-    """A folder's entries on disk: without it a crash may forget a rename."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def local_path(root: str | os.PathLike[str]) -> str:
+    """The path of a local folder that was given as an address; whatever else it is, as it was given.
+
+    >>> local_path("file:///a%20b/c"), local_path("file:/a"), local_path("s3://bucket/a"), local_path("a")
+    ('/a b/c', '/a', 's3://bucket/a', 'a')
+    """
+    text = os.fspath(root)
+    if text.startswith("file:/"):
+        return unquote(urlsplit(text).path)
+    return text
+
+
+def create_folder(path: str | os.PathLike[str]) -> None:
+    """Creates a local folder and those above it that are missing; their names are on disk then."""
+    missing = []
+    folder = Path(path).absolute()
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync(folder.parent)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """A file's content, or a folder's entries, on disk: without it a crash may forget a rename."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

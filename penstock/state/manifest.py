@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import xxhash
@@ -80,7 +80,7 @@ class FileEntry:
 class Manifest:
     """All that a run needs to go on from a version."""
 
-    version: int
+    version: int  # goes up by one with every commit, whatever it is for
     run_id: str  # of the driver that committed it
     virtual_partitions: int
     #: The operators of the graph: id → a text that changes when what the operator computes changes.
@@ -88,9 +88,11 @@ class Manifest:
     #: How far the run had come: watermarks, source positions, whatever the driver must know. Plain JSON.
     progress: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[FileEntry, ...] = ()
+    #: How many batches have counted, and so the number of the next one.
+    batches: int = 0
     #: Goes up by one at each start: of two runs in one checkpoint, the one with the higher number goes on.
     fence: int = 0
-    #: The process that committed it, for people.
+    #: The process that committed it, for people: its id, its machine and its start.
     process: str = ""
     #: The texts from which the logs of whoever plans the batches are made anew, by their names there.
     logs: Mapping[str, str] = field(default_factory=dict)
@@ -112,6 +114,17 @@ class Manifest:
     def file_names(self) -> set[str]:
         """All files that the version needs, those that deltas build on too."""
         return {link.file for entry in self.files for link in entry.links}
+
+    def taken_over(self, run_id: str, process: str) -> Manifest:
+        """What a start commits first: all as it was, with a fence higher than that of any run before."""
+        return replace(
+            self,
+            version=self.version + 1,
+            fence=self.fence + 1,
+            run_id=run_id,
+            process=process,
+            format=FORMAT,
+        )
 
     def to_bytes(self) -> bytes:
         plain = dict(vars(self))

@@ -39,7 +39,7 @@ class Written(NamedTuple):
 class StateStore:
     """Versions of state under ``root``: a local path, a URI that pyarrow can write, or a path in ``files``.
 
-    A version is numbered by whoever commits it; batch n of a run reads version n and makes version n + 1.
+    A version is numbered by whoever commits it; a batch reads the newest one and makes the next.
     ``chain_limit``: so many older files may a delta build on, then a snapshot is written; with 0 there are no
     deltas. A state of less than ``small_bytes`` is always a snapshot.
     """
@@ -54,7 +54,7 @@ class StateStore:
     ) -> None:
         self.root = os.fspath(root)
         self._chain_limit, self._small_bytes = chain_limit, small_bytes
-        self._committed: Manifest | None = None  # the last one; spares reading it again
+        self._committed: Manifest | None = None  # the last one, made or gone on from
         folder = Folder(root, files)
         self._data, self._manifests = folder.inside("data"), folder.inside("manifests")
 
@@ -125,7 +125,8 @@ class StateStore:
     # -- the driver ------------------------------------------------------------------------------------------
 
     def commit(self, manifest: Manifest) -> None:
-        """Makes the version exist, in one step. A version that is committed again is replaced.
+        """Makes the version exist, in one step, unless somebody else has made it: then this run has lost the
+        checkpoint to another, and must end.
 
         Older files that it needs must be those of the version before it: others may be collected at any time.
         """
@@ -139,7 +140,17 @@ class StateStore:
                     f"version {manifest.version} needs {min(unknown)}",
                     "give `write` a base only if it `is_in` the version that the batch began with",
                 )
-        self._manifests.write(f"{manifest.version}.json", manifest.to_bytes())
+        name, data = f"{manifest.version}.json", manifest.to_bytes()
+        is_mine = self._manifests.create(name, data)
+        versions = self.versions()
+        # A version of that number may have been made and collected long ago: then there are later ones.
+        if not is_mine or versions[-1:] != [manifest.version]:
+            if is_mine:
+                self._manifests.remove(name)
+            raise self._lost(manifest, versions)
+        if self._committed is not None and self._committed.version not in versions:
+            self._manifests.remove(name)
+            raise self._gone(self._committed.version)
         self._committed = manifest
 
     def versions(self) -> list[int]:
@@ -153,7 +164,24 @@ class StateStore:
         One that cannot be read is an error: to go back further on one's own could do a batch twice.
         """
         versions = self.versions()
-        return self.load(versions[-1]) if versions else None
+        if not versions:
+            return None
+        self._committed = self.load(versions[-1])
+        return self._committed
+
+    def before(self, batch: int) -> Manifest:
+        """The version that a batch starts from: the newest of those that wait for it."""
+        for version in reversed(self.versions()):
+            manifest = self.load(version)
+            if manifest.batches == batch:
+                return manifest
+            if manifest.batches < batch:
+                break
+        raise StateError(
+            "no such checkpoint",
+            f"batch {batch} starts from no version in '{self.root}'",
+            "another run has gone on from there, or the folder was changed while a run used it",
+        )
 
     def load(self, version: int) -> Manifest:
         """The manifest of one version."""
@@ -204,6 +232,27 @@ class StateStore:
                 self._data.remove(name)
                 removed.append(name)
         return removed
+
+    def _lost(self, manifest: Manifest, versions: list[int]) -> StateError:
+        """Why a version could not be committed: who has done it instead."""
+        if not versions:
+            raise self._gone(manifest.version)
+        other = self.load(versions[-1])
+        mine, theirs = manifest.process or "an unknown process", other.process or "an unknown process"
+        return StateError(
+            "another run has taken over the checkpoint",
+            f"'{self.root}' is at version {other.version} of {theirs}, this run ({mine}) would have made "
+            f"version {manifest.version}",
+            "this run has ended, and what it did since the version before does not count; let only one run use "
+            "a checkpoint at a time",
+        )
+
+    def _gone(self, version: int) -> StateError:
+        return StateError(
+            "the checkpoint is gone",
+            f"version {version} was removed from '{self.root}' while a run used it",
+            "let nobody change the folder of a run, and start again",
+        )
 
     def _names_before(self, version: int) -> set[str]:
         known = self._committed

@@ -19,6 +19,7 @@ import penstock as ps
 from penstock.metrics.batches import BatchProgress
 from penstock.query.user_functions import Context
 from penstock.spark.summary import SparkSummary
+from penstock.state.store import StateStore
 
 ROOT = Path(__file__).parents[2]
 EVENTS, BATCH_EVENTS = 600, 100
@@ -78,7 +79,8 @@ class Mishap:
         """The task goes on only when its batch has been committed without it."""
         context = TaskContext.get()
         assert context is not None
-        version = int(context.getLocalProperty("streaming.sql.batchId") or "-1") + 1
+        batch = int(context.getLocalProperty("streaming.sql.batchId") or "-1")
+        version = StateStore(self.folder / "checkpoint" / "state").before(batch).version + 1
         self._write(version=version, attempt=context.taskAttemptId())
         manifest = self.folder / "checkpoint" / "state" / "manifests" / f"{version}.json"
         wait_for(manifest.exists, "the batch to be committed by the other attempt")

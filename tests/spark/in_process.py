@@ -185,7 +185,7 @@ class InProcess:
 
     def _count(self, made: list[pa.RecordBatch], ending: bool) -> None:
         before = self._driver.progress
-        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.version, before, ending=ending)
+        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.batches, before, ending=ending)
         for operator, count in self._driver.late.items():
             self.late[operator] = self.late.get(operator, 0) + count
 

@@ -25,15 +25,15 @@ _BATCH = [
     "one sink written",
     "all sinks written",
     "manifest half written",
-    "manifest not renamed",
-    "manifest renamed",
+    "manifest without its name",
+    "manifest has its name",
     "batch not in Spark's log",
 ]
 
 
 def test_a_driver_killed_between_manifest_and_spark_log_goes_on(tmp_path: Path) -> None:
     run = Killed(tmp_path, "single")
-    run.until("manifest renamed:4", tasks=None)
+    run.until("manifest has its name:4", tasks=None)
     run.to_the_end(tasks=2)
 
 
@@ -57,7 +57,7 @@ def test_a_driver_killed_at_every_named_point_goes_on(tasks: int | None, tmp_pat
     for point in [*_BATCH, *_WORKER, "old files being removed"]:
         run.until(f"{point}:{choose.randint(1, 3)}", tasks)
     run.until("closing begins:1", tasks)
-    run.until("manifest not renamed:1", tasks)
+    run.until("manifest without its name:1", tasks)
     run.until("closed:1", tasks)
     run.to_the_end(tasks)
 
@@ -78,7 +78,12 @@ def test_a_driver_killed_from_outside_at_random_moments_goes_on(tasks: int | Non
 def test_a_driver_killed_while_keys_migrate_in_every_batch_goes_on(joined: str, tmp_path: Path) -> None:
     run = Killed(tmp_path, joined, batch_events=40, migrate=True)
     task_counts = itertools.cycle((2, 2, 3, 2))
-    for point in ("state loaded:5", "manifest not renamed:3", "state written:4", "manifest renamed:2"):
+    for point in (
+        "state loaded:5",
+        "manifest without its name:3",
+        "state written:4",
+        "manifest has its name:2",
+    ):
         run.until(point, next(task_counts))
     run.to_the_end(next(task_counts))
 
@@ -87,7 +92,7 @@ def test_a_driver_killed_while_keys_migrate_in_every_batch_goes_on(joined: str, 
 def test_a_driver_with_two_sources_killed_and_given_other_tasks_goes_on(tmp_path: Path) -> None:
     run = Killed(tmp_path, "joined", batch_events=40)
     task_counts = itertools.cycle((2, 5, None, 3))
-    for point in ("state written:4", "all sinks written:2", "manifest renamed:2", "task done:5"):
+    for point in ("state written:4", "all sinks written:2", "manifest has its name:2", "task done:5"):
         run.until(point, next(task_counts))
     run.kill_after(1, 0.1, next(task_counts))
     run.to_the_end(next(task_counts))

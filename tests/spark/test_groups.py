@@ -266,7 +266,7 @@ def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
         folder = Path(folder_of(checkpoint, number))
         manifest = StateStore(folder / "state").latest()
         assert manifest is not None
-        assert manifest.version == 3
+        assert manifest.version == 4
         assert manifest.operators == operators_of(cut(part))
         assert Progress.from_json(manifest.progress).sources["events"][0].position == 7
         assert (folder / "spark" / "offsets" / "2").read_text() == "v1"
@@ -303,7 +303,7 @@ def test_state_of_a_step_that_has_changed_is_not_carried_over(tmp_path: Path) ->
     latest = StateStore(checkpoint.state).latest()
     assert latest is not None
     changed = dict.fromkeys(latest.operators, "something else")
-    StateStore(checkpoint.state).commit(replace(latest, operators=changed))
+    StateStore(checkpoint.state).commit(replace(latest, version=4, operators=changed))
     split(checkpoint, (("counts", "sums", "firsts"),), graph, [graph])
     manifest = StateStore(Path(folder_of(checkpoint, 0)) / "state").latest()
     assert manifest is not None

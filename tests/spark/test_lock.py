@@ -19,9 +19,19 @@ def test_a_second_run_in_a_checkpoint_is_refused_until_the_first_has_ended(tmp_p
     CheckpointLock(root).free()
 
 
+def test_whoever_removes_files_of_the_checkpoint_admits_nobody(tmp_path: Path) -> None:
+    first = CheckpointLock(f"file://{tmp_path}")
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for again in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
+        with pytest.raises(RunError, match="another run uses the checkpoint"):
+            CheckpointLock(again)
+    first.free()
+
+
 def test_a_checkpoint_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(RunError, match=r"the checkpoint '.*/taken' cannot be written: File exists"):
+    with pytest.raises(RunError, match=r"the checkpoint '.*/taken' cannot be written: Not a directory"):
         CheckpointLock(str(tmp_path / "taken"))
 
 

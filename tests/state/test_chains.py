@@ -159,7 +159,8 @@ def test_a_task_that_is_tried_again_uses_its_base_again(
 
 
 def test_a_replayed_version_may_be_a_snapshot_where_the_first_was_a_delta(store: StateStore) -> None:
-    written = committed(store, 3)
+    written = committed(store, 2)
+    store.write(3, 0, 5, RUN, state(3), V, written[-1].base)  # and the driver dies
     replayed = store.write(3, 0, 9, "run2", state(3), V)  # a new driver: nobody has a base
     commit(store, 3, replayed.entry)
     assert values(store, 3) == {0, 3}

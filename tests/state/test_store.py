@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from penstock.state.errors import StateError
+from penstock.state.files import Folder
 from penstock.state.manifest import FileEntry, Manifest, checksum
 from penstock.state.store import StateStore
 from penstock.state.tables import StateTables, select
@@ -137,7 +141,7 @@ def test_a_crash_while_writing_leaves_the_version_before_it(
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for moment in ("fsync", "replace"):
+    for moment in ("fsync", "link"):
         with monkeypatch.context() as patched:
             patched.setattr(os, moment, crash)
             with pytest.raises(KeyboardInterrupt):
@@ -159,16 +163,81 @@ def test_of_two_attempts_the_one_that_the_manifest_names_counts(tmp_path: Path) 
         commit(store, 1, second, late)
 
 
-def test_a_replayed_version_overwrites_nothing_until_its_manifest_does(tmp_path: Path) -> None:
-    store = StateStore(tmp_path)
+def test_a_version_that_is_there_is_never_replaced(tmp_path: Path) -> None:
+    store, other = StateStore(tmp_path), StateStore(tmp_path)
     before = commit(store, 2, written(store, 2, 0, {1: "x"}), written(store, 2, 1, {2: "y"}))
-    replayed = written(store, 2, 0, {1: "x", 2: "y"}, run_id=LATER_RUN)  # now with one task
-    assert store.latest() == before
-    assert texts(store.read(2, None, range(V))) == {1: "x", 2: "y"}
-    after = commit(store, 2, replayed, run_id=LATER_RUN)
-    assert store.latest() == after
+    replayed = written(other, 2, 0, {1: "z"}, run_id=LATER_RUN)
+    with pytest.raises(
+        StateError, match=r"^another run has taken over the checkpoint: .* is at version 2 of"
+    ):
+        commit(other, 2, replayed, run_id=LATER_RUN)
+    assert StateStore(tmp_path).latest() == before
     assert texts(store.read(2, None, range(V))) == {1: "x", 2: "y"}
     assert len(files_in(tmp_path / "data")) == 3
+
+
+def test_of_two_that_take_a_checkpoint_over_one_does(tmp_path: Path) -> None:
+    first, second = StateStore(tmp_path), StateStore(tmp_path)
+    commit(StateStore(tmp_path), 1, written(first, 1, 0, {1: "a"}))
+    mine, other = first.latest(), second.latest()
+    assert mine is not None
+    assert other is not None
+    first.commit(mine.taken_over(RUN, "process 1 on here"))
+    told = r"at version 2 of process 1 on here, this run \(process 2 on there\) would have made version 2"
+    with pytest.raises(StateError, match=told):
+        second.commit(other.taken_over(LATER_RUN, "process 2 on there"))
+    latest = StateStore(tmp_path).latest()
+    assert latest is not None
+    assert (latest.fence, latest.run_id, latest.files) == (1, RUN, mine.files)
+
+
+def test_a_run_that_slept_through_a_take_over_and_many_versions_has_lost(tmp_path: Path) -> None:
+    sleeper, awake = StateStore(tmp_path), StateStore(tmp_path)
+    commit(sleeper, 1, written(sleeper, 1, 0, {1: "a"}))
+    for version in range(2, 9):
+        commit(awake, version, written(awake, version, 0, {1: "b"}))
+    awake.collect()
+    late = written(sleeper, 2, 0, {1: "late"}, run_id=LATER_RUN)
+    with pytest.raises(StateError, match="another run has taken over the checkpoint"):
+        commit(sleeper, 2, late, run_id=LATER_RUN)
+    assert awake.versions() == [7, 8]  # of the number that was free again nothing is left
+
+
+def test_a_run_whose_checkpoint_was_removed_does_not_make_another(tmp_path: Path) -> None:
+    store = StateStore(tmp_path / "state")
+    commit(store, 1, written(store, 1, 0, {1: "a"}))
+    shutil.rmtree(tmp_path / "state")
+    other = commit(StateStore(tmp_path / "state"), 0)
+    with pytest.raises(StateError, match=r"^the checkpoint is gone: version 1 was removed from '"):
+        store.commit(Manifest(2, RUN, V))
+    assert StateStore(tmp_path / "state").latest() == other
+
+
+@pytest.mark.parametrize("writers", [2, 12])
+def test_of_any_number_of_writers_one_creates_a_file_and_all_see_it_whole(
+    writers: int, tmp_path: Path
+) -> None:
+    begin = threading.Barrier(writers)
+
+    def create(number: int) -> tuple[bool, bytes]:
+        folder, data = Folder(tmp_path / "folder"), bytes([number]) * 100_000
+        begin.wait()
+        return folder.create("one", data), folder.read("one").to_pybytes()
+
+    with ThreadPoolExecutor(writers) as pool:
+        results = list(pool.map(create, range(writers)))
+    (winner,) = [number for number, (created, _) in enumerate(results) if created]
+    assert {data for _, data in results} == {bytes([winner]) * 100_000}
+    assert files_in(tmp_path) == ["one"]
+
+
+def test_a_batch_starts_from_the_newest_version_that_waits_for_it(tmp_path: Path) -> None:
+    store = StateStore(tmp_path)
+    for version, batches in enumerate((0, 0, 1, 2, 2)):
+        store.commit(Manifest(version, RUN, V, batches=batches))
+    assert [store.before(batch).version for batch in (0, 1, 2)] == [1, 2, 4]
+    with pytest.raises(StateError, match="batch 3 starts from no version"):
+        store.before(3)
 
 
 def test_a_damaged_manifest_is_an_error_not_an_older_version(tmp_path: Path) -> None:
@@ -318,11 +387,12 @@ def test_file_systems_that_are_not_local(tmp_path: Path) -> None:
     # A sub-tree is a file system of another kind: it goes the way that object stores go.
     tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     store = StateStore("state", tree)
-    for text in ("first", "again"):
-        entry = written(store, 1, 0, {1: text}, run_id=text)
-        commit(store, 1, entry)
-    assert texts(store.read(1, None, range(V))) == {1: "again"}
+    for version, text in enumerate(("first", "again"), 1):
+        commit(store, version, written(store, version, 0, {1: text}, run_id=text))
+    assert texts(store.read(2, None, range(V))) == {1: "again"}
+    with pytest.raises(StateError, match="another run has taken over"):
+        commit(store, 2, run_id=LATER_RUN)
     with pytest.raises(StateError, match="no such checkpoint"):
-        store.load(2)
+        store.load(3)
     assert store.collect() == []
     assert not [name for name in files_in(tmp_path) if name.startswith("tmp-")]
