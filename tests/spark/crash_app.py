@@ -132,6 +132,8 @@ POINTS = {
     # the driver, in the order of a batch
     "sink opened": ("penstock.engine.sinks.parquet_batches:ParquetBatches.__init__", "after", "driver"),
     "first manifest": ("penstock.state.store:StateStore.commit", "before", "driver"),
+    "sinks begun": ("penstock.spark.run:begin_writers", "after", "driver"),
+    "deliveries known": ("penstock.spark.run:deliveries", "after", "driver"),
     "batch begins": ("penstock.spark.driver:Driver.run", "before", "driver"),
     "rows collected": ("penstock.spark.driver:deliver", "before", "driver"),
     "one sink written": (

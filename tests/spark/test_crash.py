@@ -54,6 +54,8 @@ def test_a_driver_killed_at_every_named_point_goes_on(tasks: int | None, tmp_pat
     choose = random.Random(f"points/{tasks}")
     run.until("sink opened:3", tasks)
     run.until("first manifest:1", tasks)
+    run.until("sinks begun:1", tasks)
+    run.until("deliveries known:1", tasks)
     for point in [*_BATCH, *_WORKER, "old files being removed"]:
         run.until(f"{point}:{choose.randint(1, 3)}", tasks)
     run.until("closing begins:1", tasks)

@@ -244,8 +244,11 @@ def undivided(root: Path, graph: Graph) -> Checkpoint:
     checkpoint = Checkpoint.at(root)
     progress = Progress({"events": {0: PartitionProgress(position=7)}}, (0,) * 4)
     store = StateStore(checkpoint.state)
+    delivered = {query: {"kind": "memory", "query": query} for query in ("counts", "sums", "firsts", "gone")}
     for version in (2, 3):
-        store.commit(Manifest(version, "run", 4, operators_of(cut(graph)), progress.to_json()))
+        store.commit(
+            Manifest(version, "run", 4, operators_of(cut(graph)), progress.to_json(), deliveries=delivered)
+        )
     for name, text in (("metadata", '{"id": "one"}'), ("offsets/2", "v1"), ("commits/2", "v1")):
         path = root / "spark" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -268,6 +271,8 @@ def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
         assert manifest is not None
         assert manifest.version == 4
         assert manifest.operators == operators_of(cut(part))
+        # Which group a query that is gone will join is not known yet.
+        assert set(manifest.deliveries) == {*groups[number], "gone"}
         assert Progress.from_json(manifest.progress).sources["events"][0].position == 7
         assert (folder / "spark" / "offsets" / "2").read_text() == "v1"
         ids.add((folder / "spark" / "metadata").read_text())
