@@ -181,6 +181,8 @@ class SparkView:
         )
         if run.late:
             text += f"  late {run.late:,}"
+        if run.failed:
+            text += f"  failed {run.failed:,}"
         if run.bad_records:
             text += f"  bad records {run.bad_records:,}"
         return text
@@ -236,9 +238,10 @@ def spark_summary_table(run: RunProgress) -> Table:
         table.add_section()
         table.add_row("batch", f"{run.median_batch_ms:,.1f}", f"{run.p99_batch_ms:,.1f}")
     rate = run.rows_in / run.elapsed_s if run.elapsed_s else 0.0
+    failed = f"failed {run.failed:,}, " if run.failed else ""
     caption = (
         f"{run.batches:,} batches in {run.elapsed_s:,.1f} s, in {run.rows_in:,} ({rate:,.0f}/s), "
-        f"out {run.rows_out:,}, late {run.late:,}, bad records {run.bad_records:,}"
+        f"out {run.rows_out:,}, late {run.late:,}, {failed}bad records {run.bad_records:,}"
     )
     if run.last is not None:
         caption += f", state {run.last.state_rows:,} rows ({_size(run.last.state_bytes)})"

@@ -6,7 +6,7 @@ over the two sources, and a slim schema that every step can return to, so that a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -187,6 +187,12 @@ def flat_map_cars(draw: Draw, cars: Stream) -> Made:
     return Made(cars.flat_map(_copies, output=SLIM))
 
 
+def _failing_copies(event: Row) -> Iterator[Row]:
+    yield from _copies(event)
+    if event["id"] % 5 == 1:
+        raise ValueError(f"copies of {event['id']}")
+
+
 def _negated(batch: pa.RecordBatch) -> pa.RecordBatch:
     values = pc.negate(batch.column("x"))
     return pa.RecordBatch.from_pydict({"k": batch.column("k"), "v": values, "n": batch.column("id")})
@@ -211,6 +217,18 @@ def _shifted(columns: dict[str, Any]) -> dict[str, Any]:
 def _even_keys_twice(columns: dict[str, Any]) -> dict[str, Any]:
     rows = np.flatnonzero(columns["k"] % 2 == 0).repeat(2)
     return {"k": columns["k"][rows], "v": columns["x"][rows], "n": columns["id"][rows], "_row": rows}
+
+
+def _failing_shifted(columns: dict[str, Any]) -> dict[str, Any]:
+    if (columns["id"] % 5 == 2).any():
+        raise ArithmeticError("shifted")
+    return _shifted(columns)
+
+
+def _failing_negated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if any(number % 7 == 3 for number in batch.column("id").to_pylist()):
+        raise ArithmeticError("negated")
+    return _negated(batch)
 
 
 def numpy_batch_cars(draw: Draw, cars: Stream) -> Made:
@@ -311,6 +329,37 @@ class Bursts(ProcessFunction):
 
 
 _BURST_STATE = Schema(n="int64", until="timestamp?", last="float64?")
+
+
+class FailingBursts(Bursts):
+    """Fails for some events and timers, after it has changed state and timers."""
+
+    def on_event(self, event: Row, context: Context) -> Iterator[Row]:  # type: ignore[override]
+        yield from super().on_event(event, context)
+        if event[self.number] % 5 == 1:
+            context.clear()
+            raise ValueError(f"event {event[self.number]}")
+
+    def on_timer(self, time_us: int, context: Context) -> Iterator[Row]:  # type: ignore[override]
+        yield from super().on_timer(time_us, context)
+        if time_us % 3 == 0:
+            context.set_timer(time_us + 1)
+            raise KeyError(time_us)
+
+
+def failing_cars(draw: Draw, cars: Stream) -> Made:
+    """Functions that fail for some events, which are set aside: ``failed`` has them."""
+    aside: dict[str, Any] = {"output": SLIM, "on_error": "set_aside"}
+    which = draw(st.integers(0, 3))
+    if which == 0:
+        return Made(cars.flat_map(_failing_copies, **aside))
+    if which == 1:
+        return Made(cars.batch(_failing_shifted, **aside))
+    if which == 2:
+        return Made(cars.batch(_failing_negated, arrow=True, **aside))
+    function = FailingBursts(_pick(draw, 3, 12), "x", "id", draw(st.booleans()))
+    ttl = _pick(draw, None, "4us", "30us")
+    return Made(cars.key_by("k").process(function, state=_BURST_STATE, ttl=ttl, **aside))
 
 
 def _bursts(draw: Draw, stream: Stream, value: str, number: str) -> Made:
@@ -440,6 +489,7 @@ CARS_TO_ANY: tuple[Step, ...] = (
     nested_cars,
     top_cars,
     process_cars,
+    failing_cars,
     match_cars,
     match_rows_of_cars,
 )

@@ -16,8 +16,10 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.query.aggregates import count, max_
 from penstock.query.expr import col
 from penstock.query.stream import Stream
+from penstock.query.windows import tumbling
 from tests import graph_steps as steps
 from tests.graph_data import ADS, CARS, DataShape, Partitions, data_shapes, make_rows
 from tests.graph_steps import CARS_TO_ANY, CARS_TO_CARS, SLIM_TO_SLIM, TWO_SLIMS, Draw, Made
@@ -113,9 +115,12 @@ def random_queries(draw: Draw, cars: Stream, ads: Stream) -> Queries:
     known: list[Stream] = []  # slim streams that later queries may use
     written: list[tuple[tuple[Any, ...], tuple[Stream, ...]]] = []
     for number in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(("new", "new", "new", "again", "late")))
+        kind = draw(st.sampled_from(("new", "new", "new", "again", "late", "failed")))
         if kind == "late":
             queries[f"q{number}"] = steps.late_cars(draw, cars).stream
+            continue
+        if kind == "failed":
+            queries[f"q{number}"] = steps.failing_cars(draw, cars).stream.failed()
             continue
         choices: list[Any] = []
         if kind == "again" and written:  # the same steps written a second time: the graph may share them
@@ -215,6 +220,13 @@ def _shared(draw: Draw, cars: Stream, ads: Stream) -> Queries:
     }
 
 
+def _failed(draw: Draw, cars: Stream, ads: Stream) -> Queries:
+    """What functions failed for, as it is and counted by time, beside what they made of the rest."""
+    first, second = steps.failing_cars(draw, cars).stream, steps.failing_cars(draw, cars).stream
+    counted = second.failed().window(tumbling("20us")).agg(n=count(), latest=max_("id"))
+    return {"made": first, "failed": first.failed(), "counted": counted}
+
+
 def _cars_step(step: Callable[[Draw, Stream], Stream]) -> Write:
     def write(draw: Draw, cars: Stream, ads: Stream) -> Queries:
         return {"whole": step(draw, cars)}
@@ -238,6 +250,7 @@ CATALOGUE: dict[str, Write] = {
     "first, last, distinct, median": _of_cars(steps.order_of_cars),
     "top": _of_cars(steps.top_cars),
     "process": _of_cars(steps.process_cars),
+    "failing functions": _failed,
     "match": _of_cars(steps.match_cars),
     "match, all rows": _of_cars(steps.match_rows_of_cars),
     "match after window": _then(steps.aggregate_cars, steps.match_slim),

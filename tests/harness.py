@@ -91,6 +91,7 @@ class Harness:
         late: Layout | None = None,
         late_right: Layout | None = None,
         bad: Layout | None = None,
+        failed: Layout | None = None,
         node_id: str = "step",
         block_events: int = 8,
         blocks: int = 2,
@@ -101,6 +102,7 @@ class Harness:
         self.strings = strings or StringPool()
         self.inputs = tuple(inputs)
         given = {Port.MAIN: output, Port.LATE: late, Port.LATE_RIGHT: late_right, Port.BAD: bad}
+        given[Port.FAILED] = failed
         layouts = {port: found for port, found in given.items() if found is not None}
         schema = output.visible if output is not None else Schema()
         time = output.time if output is not None else None

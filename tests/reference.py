@@ -8,7 +8,8 @@ its own partition, and a window is simply the list of its events.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -44,6 +45,7 @@ from penstock.query.graph import (
     WindowAggregateSpec,
     WindowJoinSpec,
     WindowTopSpec,
+    sets_aside,
 )
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
@@ -111,6 +113,16 @@ def interpret(graph: Graph, inputs: Inputs) -> Result:
             main = union(streams, node.schema)
         elif type(spec) in _STATELESS:
             main = _STATELESS[type(spec)](node, streams[0], schemas[0])
+        elif type(spec) in _CALLING:
+            failed: list[Event] = []
+            events = streams[0]
+            if isinstance(spec, ProcessSpec):
+                late_events = [event for event in events if event.late]
+                events = [event for event in events if not event.late]
+                result.late_counts[node.id] = len(late_events)
+                result.outputs[node.id, Port.LATE] = late_events
+            main = _CALLING[type(spec)](node, events, schemas[0], failed)
+            result.outputs[node.id, Port.FAILED] = failed
         else:
             on_time = [[event for event in stream if not event.late] for stream in streams]
             main = _TIMED[type(spec)](node, on_time, schemas)
@@ -164,20 +176,26 @@ def _explode(node: Node, events: list[Event], schema: Schema) -> list[Event]:
     return made
 
 
-def _flat_map(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _flat_map(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
     spec = _spec(node, FlatMapSpec)
-    return [
-        _with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index))
-        for event in events
-        for index, row in enumerate(spec.function(dict(event.row)))
-    ]
+    made = []
+    for event in events:
+        with _set_aside(node, event, failed) as took:
+            took += spec.function(dict(event.row))
+        made += [
+            _with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index))
+            for index, row in enumerate(took)
+        ]
+    return made
 
 
-def _batch(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _batch(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
     spec = _spec(node, BatchSpec)
     made = []
     for event in events:
-        rows, has_rows = run_batch_function(spec, event.row, schema, node.schema)
+        with _set_aside(node, event, failed) as took:
+            took += run_batch_function(spec, event.row, schema, node.schema)
+        rows, has_rows = took or ((), False)
         for index, row in enumerate(rows):
             sub = wrapped(event.sub * _SUBS + index) if has_rows else event.sub
             made.append(_with(event, _row(row, node.schema), sub))
@@ -214,10 +232,22 @@ _STATELESS: dict[type, Callable[[Node, list[Event], Schema], list[Event]]] = {
     FilterSpec: _filter,
     SelectSpec: _select,
     ExplodeSpec: _explode,
-    FlatMapSpec: _flat_map,
-    BatchSpec: _batch,
     LookupSpec: _lookup,
 }
+
+
+@contextmanager
+def _set_aside(node: Node, event: Event, failed: list[Event], what: str = "") -> Iterator[list[Any]]:
+    """A list for what the function returns; it stays empty if the function raises and may."""
+    took: list[Any] = []
+    try:
+        yield took
+    except Exception as error:
+        if not sets_aside(node.spec):
+            raise
+        took.clear()
+        row = {**event.row, "error": f"{type(error).__name__}: {error}{what}", "step": node.id}
+        failed.append(_with(event, row))
 
 
 # -- operators that depend on time: they get no late events ----------------------------------------
@@ -365,10 +395,10 @@ def _deduplicate(node: Node, streams: list[list[Event]], schemas: list[Schema]) 
     return kept
 
 
-def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec, schema = _spec(node, ProcessSpec), schemas[0]
+def _process(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
+    spec = _spec(node, ProcessSpec)
     made = []
-    for group in _groups(streams[0], spec.keys):
+    for group in _groups(events, spec.keys):
         keys = {name: group[0].row[name] for name in spec.keys}
         state = {one.name: None if one.nullable else _ZEROS[one.dtype] for one in spec.state}
         timers: set[int] = set()
@@ -399,8 +429,18 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
                 handled.append(context.time)
                 before = fired_at.count(context.time)
                 fired_at.append(context.time)
-                for index, row in enumerate(spec.function.on_timer(time, context)):
-                    order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + 2 * index + 1)
+                order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + 1)
+                timer = Event(context.time, order, sub, False, {**dict.fromkeys(schema.names), **keys})
+                state_before, timers_before = dict(context.state), set(timers)
+                failures = len(failed)
+                with _set_aside(node, timer, failed, f" (timer at {time})") as took:
+                    took += spec.function.on_timer(time, context)
+                if len(failed) > failures:
+                    context.state = state_before
+                    timers.clear()
+                    timers |= timers_before
+                for index, row in enumerate(took):
+                    sub = wrapped(before * _SUBS + 2 * index + 1)
                     made.append(Event(context.time, order, sub, False, _row(row, node.schema)))
 
         for event in _ordered(group):
@@ -408,10 +448,19 @@ def _process(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> l
             if spec.ttl_us is not None and seen and event.time >= seen[-1] + spec.ttl_us:
                 context.state = dict(first_state)
                 timers.clear()
-            seen[:] = [event.time]
             context.time = event.time
             handled.append(event.time)
-            for index, row in enumerate(spec.function.on_event(dict(event.row), context)):
+            state_before, timers_before = dict(context.state), set(timers)
+            failures = len(failed)
+            with _set_aside(node, event, failed) as took:
+                took += spec.function.on_event(dict(event.row), context)
+            if len(failed) > failures:
+                context.state = state_before
+                timers.clear()
+                timers |= timers_before
+            else:
+                seen[:] = [event.time]
+            for index, row in enumerate(took):
                 made.append(_with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + 2 * index)))
         fire_timers(None)
     return made
@@ -445,8 +494,14 @@ _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]
     CoGroupSpec: _co_group,
     GroupJoinSpec: _group_join,
     DeduplicateSpec: _deduplicate,
-    ProcessSpec: _process,
     MatchSpec: _match,
+}
+
+#: They call a user's function, and may set aside what it fails for.
+_CALLING: dict[type, Callable[[Node, list[Event], Schema, list[Event]], list[Event]]] = {
+    FlatMapSpec: _flat_map,
+    BatchSpec: _batch,
+    ProcessSpec: _process,
 }
 
 

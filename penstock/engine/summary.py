@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.metrics.run import RunMetrics
@@ -30,8 +31,17 @@ class Summary:
         lines += [f"'{step}': {degree}" for step, degree in metrics.degrees.items()]
         if metrics.late:
             lines.append(f"late events left out of windows and joins: {metrics.late:,}")
+        lines += set_aside(metrics.failed)
         if self.bad_records:
             lines.append(f"bad records: {self.bad_records:,} (read them with .bad_records())")
         if self.open_windows:
             lines.append(f"windows not whole when the run was stopped, so not written: {self.open_windows:,}")
         return "\n".join(lines)
+
+
+def set_aside(failed: Mapping[str, int]) -> list[str]:
+    """The lines that tell of events that functions failed for, by step."""
+    return [
+        f"events that '{step}' failed for, set aside: {count:,} (read them with .failed())"
+        for step, count in failed.items()
+    ]

@@ -111,11 +111,12 @@ class Task(Operator):
         return True
 
     def _give(self, migration: Migration, given: dict[int, list[int]]) -> None:
-        tables, late = self.operator.export_state(), self.operator.late_events
+        tables = self.operator.export_state()
+        counted = self.operator.late_events, self.operator.failed_events
         gone = {partition for partitions in given.values() for partition in partitions}
         kept = [partition for partition in range(self._partitions) if partition not in gone]
         self.operator.reset()
-        self.operator.late_events = late
+        self.operator.late_events, self.operator.failed_events = counted
         self.operator.import_state(select(tables, kept, self._partitions), self._watermark_us)
         for target, partitions in given.items():
             moved = select(tables, partitions, self._partitions)
@@ -133,10 +134,10 @@ class Task(Operator):
         if self._has_all() and not self._arrived:
             assert self._migration is not None
             parts = self._exchange.take(self._number, self._migration.number)
-            late = self.operator.late_events
+            counted = self.operator.late_events, self.operator.failed_events
             tables = merge([self.operator.export_state(), *parts])
             self.operator.reset()
-            self.operator.late_events = late
+            self.operator.late_events, self.operator.failed_events = counted
             self.operator.import_state(tables, self._watermark_us)
             self._arrived = True
         if not self._arrived:
@@ -167,6 +168,14 @@ class Task(Operator):
     @late_events.setter
     def late_events(self, count: int) -> None:
         self.operator.late_events = count
+
+    @property
+    def failed_events(self) -> int:
+        return self.operator.failed_events
+
+    @failed_events.setter
+    def failed_events(self, count: int) -> None:
+        self.operator.failed_events = count
 
     @property
     def state_bytes(self) -> int:

@@ -138,6 +138,7 @@ class Vertex:
             backpressured=counters.backpressured,
             blocks_in_use=sum(outlet.pool.blocks_in_use for outlet in self.outlets),
             late=operator.late_events,
+            failed=operator.failed_events,
             state_bytes=operator.state_bytes,
             dropped_runs=operator.dropped_runs,
             schedule_wait_ns=counters.schedule_wait_ns,

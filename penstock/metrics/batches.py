@@ -37,6 +37,7 @@ class BatchProgress:
     routing: Mapping[str, Any] = field(default_factory=dict)
     #: By step that has instances: its planned, requested and observed degree, and the most it can have.
     degrees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    failed: int = 0  # events that functions failed for, set aside
     group: int | None = None  # of several groups, whose batch it is
 
     @property
@@ -107,6 +108,7 @@ class RunProgress:
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
+    failed: int = 0
     bad_records: int = 0
     rows_out_by_query: dict[str, int] = field(default_factory=dict)
     started_unix_ms: int = 0
@@ -128,6 +130,7 @@ class RunProgress:
         self.rows_in += batch.rows_in
         self.rows_out += batch.rows_out
         self.late += batch.late
+        self.failed += batch.failed
         self.bad_records += batch.bad_records
         for query, rows in batch.rows_out_by_query.items():
             self.rows_out_by_query[query] = self.rows_out_by_query.get(query, 0) + rows
@@ -163,6 +166,7 @@ class RunProgress:
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
             "late": self.late,
+            "failed": self.failed,
             "bad_records": self.bad_records,
             "elapsed_s": self.elapsed_s,
             "median_batch_ms": self.median_batch_ms,

@@ -15,6 +15,7 @@ _COUNTS = (
     "busy_ns",
     "backpressured",
     "late",
+    "failed",
     "dropped_runs",
     "schedule_wait_ns",
     "markers",
@@ -93,6 +94,7 @@ class OperatorMetrics:
     markers: int
     marker_wait_ns: int
     elapsed_ns: int = 0  # of the run
+    failed: int = 0  # events that its function failed for, set aside
     dropped_runs: int = 0  # of a pattern, beyond the limit of a key
     open_wait_ns: int = 0  # how long it has had work and no turn, now
 

@@ -51,6 +51,11 @@ class RunMetrics:
         return sum(operator.late for operator in self.operators)
 
     @property
+    def failed(self) -> dict[str, int]:
+        """Events that were set aside, by the step whose function failed for them."""
+        return {operator.id: operator.failed for operator in self.operators if operator.failed}
+
+    @property
     def busy_share(self) -> float:
         """The share of the workers' time that was spent inside turns."""
         return self._busy_ns / (self.elapsed_s * 1e9 * self.workers) if self.elapsed_s else 0.0

@@ -60,6 +60,7 @@ class Operator(ABC):
         self.outlets: dict[Port, Outlet] = {}
         self.out: Outlet | None = None  # the MAIN outlet
         self.late_events = 0
+        self.failed_events = 0  # for which the step's function failed
         self._ready: deque[tuple[Port, Columns, int, int]] = deque()
 
     def attach(self, outlets: dict[Port, Outlet]) -> None:
@@ -148,7 +149,7 @@ class Operator(ABC):
 
     def reset(self) -> None:
         """Forgets everything: it is as newly built, at far less cost. Rows not flushed are lost."""
-        self.late_events = 0
+        self.late_events = self.failed_events = 0
         self._ready.clear()
 
     def export_state(self) -> StateTables:

@@ -10,13 +10,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.memory.arrow import batch_from_columns, numpy_from_arrow
-from penstock.memory.layout import SUB, Columns
+from penstock.memory.layout import SUB, Columns, Layout
 from penstock.operators.base import Build, Operator
 from penstock.operators.batch_columns import numpy_from_columns, plain_column
+from penstock.operators.failed import FailedEvents
 from penstock.operators.rows import SUB_ROWS, RowReader, UserFunction
-from penstock.operators.system_columns import system_column
-from penstock.query.errors import RunError
-from penstock.query.graph import BatchSpec, Port
+from penstock.operators.system_columns import system_column, system_lists
+from penstock.query.errors import FunctionError, RunError
+from penstock.query.graph import BatchSpec, Port, sets_aside
 from penstock.query.types import Field
 
 ROW = "_row"  # the column that says from which input row an output row is made
@@ -33,20 +34,47 @@ class Batch(Operator):
         self._call = spec.function
         self._function = UserFunction(build.node.id, spec.function)
         self._reader = RowReader(build.inputs[0], build.strings)
+        self._failed = FailedEvents(self, build, self._function) if sets_aside(spec) else None
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
-        if self.out is None:
+        if not self.outlets:
             return stop - start
         if not self.flush():
             return 0
-        given = self._given(columns, start, stop)
-        try:
-            made = self._call(given)
-        except Exception as error:
-            raise self._blamed(columns, start, stop, error) from error
-        self._take(made, columns, start, stop)
+        if self._failed is None:
+            try:
+                made = self._call(self._given(columns, start, stop))
+            except Exception as error:
+                raise self._blamed(columns, start, stop, error) from error
+            self._take(made, columns, start, stop)
+        else:
+            self._work_aside(self._failed, columns, start, stop)
+            self._failed.emit()
         self.flush()
         return stop - start
+
+    def _work_aside(self, failed: FailedEvents, columns: Columns, start: int, stop: int) -> None:
+        """Halves what fails until the events that do stand alone: each is treated by itself, so none of the
+        others can tell."""
+        try:
+            try:
+                made = self._call(self._given(columns, start, stop))
+            except Exception as error:
+                raise self._function.raised(error, "") from error
+            self._take(made, columns, start, stop)
+        except FunctionError as error:
+            if stop - start > 1:
+                middle = (start + stop) // 2
+                self._work_aside(failed, columns, start, middle)
+                self._work_aside(failed, columns, middle, stop)
+            else:
+                ((time, order, sub, late),) = system_lists(self.inputs[0], columns, start, stop)
+                failed.add(self._event(columns, start), error, time, order, sub, late)
+
+    def reset(self) -> None:
+        super().reset()
+        if self._failed is not None:
+            self._failed.clear()
 
     def _given(self, columns: Columns, start: int, stop: int) -> Any:
         layout = self.inputs[0]
@@ -65,7 +93,7 @@ class Batch(Operator):
                 what = f"returned {len(array)} values for column '{name}', where {count} rows are due"
                 hint = f"add a column '{ROW}' with the input row of each" if rows is None else None
                 raise self._function.error(what, first, hint)
-        target = self.layouts[Port.MAIN]
+        target = self.layouts.get(Port.MAIN) or Layout(())
         ready: dict[int, NDArray[Any]] = {}
         for field in self.node.schema:
             data, nulls = self._column(arrays, field, rows, columns, start)
@@ -153,14 +181,13 @@ class Batch(Operator):
 
     def _blamed(self, columns: Columns, start: int, stop: int, error: Exception) -> RunError:
         """Which event made the function raise: found by calling it with one event at a time."""
-        what = f"raised {type(error).__name__}: {error}"
         for row in range(start, stop):
             try:
                 self._call(self._given(columns, row, row + 1))
             except Exception:
-                return self._function.error(what, self._event(columns, row))
+                return self._function.raised(error, self._event(columns, row))
         event = self._event(columns, start)
-        return self._function.error(what, f"a batch of {stop - start} events, the first of them {event!r}")
+        return self._function.raised(error, f"a batch of {stop - start} events, the first of them {event!r}")
 
     def _event(self, columns: Columns, row: int) -> dict[str, Any]:
         return self._reader.read(columns, slice(row, row + 1))[0]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from penstock.memory.layout import Columns
 from penstock.operators.base import Build, Operator
+from penstock.operators.failed import FailedEvents
 from penstock.operators.rows import RowReader, RowWriter, UserFunction, sub_of
 from penstock.operators.system_columns import system_lists
-from penstock.query.graph import FlatMapSpec, Port
+from penstock.query.errors import FunctionError
+from penstock.query.graph import FlatMapSpec, Port, sets_aside
 
 # Rows are held as Python values until they are written: few at a time.
 _EVENTS_AT_ONCE = 256
@@ -24,9 +26,10 @@ class FlatMap(Operator):
         self._writer = RowWriter(
             self._function, build.node.schema, build.outputs.get(Port.MAIN), build.strings
         )
+        self._failed = FailedEvents(self, build, self._function) if sets_aside(spec) else None
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
-        if self.out is None:
+        if not self.outlets:
             return stop - start
         position = start
         while position < stop and self.flush():
@@ -41,11 +44,22 @@ class FlatMap(Operator):
         system = system_lists(self.inputs[0], columns, start, stop)
         for event, (time, order, sub, late) in zip(events, system, strict=True):
             subject = dict(event)  # the function may change the event
-            for number, row in enumerate(function.rows(subject, event)):
-                writer.add(row, subject, time, order, sub_of(sub, number), late)
+            written = writer.count
+            try:
+                for number, row in enumerate(function.rows(subject, event)):
+                    writer.add(row, subject, time, order, sub_of(sub, number), late)
+            except FunctionError as error:
+                if self._failed is None:
+                    raise
+                writer.cut(written)
+                self._failed.add(subject, error, time, order, sub, late)
         if writer.count:
             self.emit(*writer.take())
+        if self._failed is not None:
+            self._failed.emit()
 
     def reset(self) -> None:
         super().reset()
         self._writer.clear()  # a function that failed may have left rows there
+        if self._failed is not None:
+            self._failed.clear()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
 from penstock.operators.by_start import GIVEN, START
 from penstock.operators.custom import CustomSpec
+from penstock.query.failures import ERROR, STEP
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -34,6 +35,7 @@ from penstock.query.graph import (
     WindowAggregateSpec,
     WindowJoinSpec,
     WindowTopSpec,
+    sets_aside,
 )
 from penstock.query.types import Field, Schema
 
@@ -85,6 +87,7 @@ def plan(graph: Graph, *, prune_sources: bool = True) -> Plan:
         late = [demands.get((node.id, port), set()) for port in (Port.LATE, Port.LATE_RIGHT)]
         for index, source in enumerate(node.inputs):
             needed = _needs(graph, node, index, main) | (late[index] if index < 2 else set())
+            needed |= demands.get((node.id, Port.FAILED), set())
             origin = (source.node, source.port)
             if TIME in needed:
                 needed = (needed - {TIME}) | {time_of(graph, source)}
@@ -106,6 +109,8 @@ def time_of(graph: Graph, source: Input) -> str:
         return time_of(graph, node.inputs[0])
     if source.port is Port.LATE_RIGHT:
         return time_of(graph, node.inputs[1])
+    if source.port is Port.FAILED:
+        return TIME if isinstance(node.spec, ProcessSpec) else time_of(graph, node.inputs[0])
     return node.time_column or TIME
 
 
@@ -135,6 +140,11 @@ def _available(graph: Graph) -> dict[tuple[str, Port], frozenset[str]]:
         result[node.id, Port.BAD] = frozenset(graph.input_schema(Input(node.id, Port.BAD)).names)
         if above:
             result[node.id, Port.LATE], result[node.id, Port.LATE_RIGHT] = above[0], above[-1]
+        if sets_aside(spec):
+            known = above[0] | {ERROR.name, STEP.name, TIME, ORDER}
+            # Timers that failed are told apart by ``$sub``, and no event that a process function saw is late.
+            is_process = isinstance(spec, ProcessSpec)
+            result[node.id, Port.FAILED] = (known - {LATE}) | {SUB} if is_process else known
     return result
 
 

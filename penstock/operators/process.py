@@ -10,6 +10,7 @@ import numpy as np
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, Columns
 from penstock.operators.base import Build, Operator
+from penstock.operators.failed import FailedEvents
 from penstock.operators.ordered_buffer import OrderedBuffer
 from penstock.operators.process_keys import ProcessKeys, Values
 from penstock.operators.rows import (
@@ -24,7 +25,8 @@ from penstock.operators.rows import (
 )
 from penstock.operators.timers import Key, TimerQueue, Timers
 from penstock.operators.window_rows import KeyHash
-from penstock.query.graph import Port, ProcessSpec
+from penstock.query.errors import FunctionError
+from penstock.query.graph import Port, ProcessSpec, sets_aside
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context
 from penstock.state.keys import KeyWords
@@ -65,6 +67,7 @@ class Process(Operator):
         self._held = OrderedBuffer(layout)
         self._events = RowReader(layout, self.strings)
         self._key_reader = RowReader(layout, self.strings, spec.keys)
+        self._key_names = spec.keys
         self._key_types = [layout.field(name).dtype for name in spec.keys]
         name = type(spec.function).__qualname__
         self._on_event = UserFunction(self.id, spec.function.on_event, f"{name}.on_event")
@@ -72,6 +75,7 @@ class Process(Operator):
         output = build.outputs.get(Port.MAIN)
         self._from_events = RowWriter(self._on_event, build.node.schema, output, self.strings)
         self._from_timers = RowWriter(self._on_timer, build.node.schema, output, self.strings)
+        self._failed = FailedEvents(self, build, self._on_event) if sets_aside(spec) else None
         self._state = _StateCheck(spec.state)
         self._keys = ProcessKeys(self._new_key, spec.ttl_us)
         self._timers = TimerQueue()
@@ -93,6 +97,8 @@ class Process(Operator):
             self._handle(columns, start, min(start + _EMITTED_AT_ONCE, count))
         self._fire(watermark_us, after_end=watermark_us == END_OF_TIME)
         self._emit(self._from_timers)
+        if self._failed is not None:
+            self._failed.emit()
         self._keys.forget(watermark_us, self._is_first_state)
 
     def _handle(self, columns: Columns, start: int, stop: int) -> None:
@@ -109,14 +115,53 @@ class Process(Operator):
             if self._timers.first <= time:
                 self._fire(time)
             key = self._keys.of_event(key_values, time)
-            context = key.context
-            context.time = time
+            key.context.time = time
             key.fired = 0
-            for number, row in enumerate(self._on_event.rows(event, event, context)):
-                self._switch_to(self._from_events)
-                self._from_events.add(row, event, time, order, sub_of(sub, 2 * number))
-            self._look_at(key, self._on_event, event)
+            subject = event if self._failed is None else dict(event)  # the function may change the event
+            place = (time, order, sub)
+            error = self._call(key, self._on_event, self._from_events, subject, event, place, 0)
+            if error is None:
+                self._keys.note_event(key, time)
+            elif self._failed is not None:
+                self._failed.add(subject, error, *place)
         self._emit(self._from_events)
+        if self._failed is not None:
+            self._failed.emit()
+
+    def _call(
+        self,
+        key: Key,
+        function: UserFunction,
+        writer: RowWriter,
+        subject: dict[str, Any] | str,
+        what: dict[str, Any] | int,
+        place: tuple[int, int, int],
+        odd: int,
+    ) -> FunctionError | None:
+        """Calls the function for an event or a timer. If it fails, and may, all is as before."""
+        context = key.context
+        before = None if self._failed is None else key.remembered()
+        failed = None
+        written: int | None = None
+        try:
+            rows = function.rows(subject, what, context)
+            if rows:
+                self._switch_to(writer)
+                written = writer.count
+                time, order, sub = place
+                for number, row in enumerate(rows):
+                    writer.add(row, subject, time, order, sub_of(sub, 2 * number + odd))
+            self._state.check(context, function, subject)
+        except FunctionError as error:
+            if before is None:
+                raise
+            if written is not None:
+                writer.cut(written)
+            key.go_back(*before)
+            failed = error
+        if not context.timers and self._is_first_state(key):
+            self._keys.note_empty(key)
+        return failed
 
     def _fire(self, until_us: int, after_end: bool = False) -> None:
         """Fires the timers up to and including ``until_us``, also those that are set meanwhile."""
@@ -135,17 +180,12 @@ class Process(Operator):
                 which = "after the end of the input" if after_end else f"up to {context.time} at that time"
                 what = f"set more than {MOST_TIMERS} timers {which}"
                 raise self._on_timer.error(what, subject, "it must stop setting timers at some point")
-            tie = key.next_tie()
-            for number, row in enumerate(self._on_timer.rows(subject, time, context)):
-                self._switch_to(self._from_timers)
-                self._from_timers.add(row, subject, context.time, key.hash, sub_of(tie, 2 * number + 1))
-            self._look_at(key, self._on_timer, subject)
-
-    def _look_at(self, key: Key, function: UserFunction, subject: object) -> None:
-        """Checks what the function has left in the state, and whether that is nothing."""
-        self._state.check(key.context, function, subject)
-        if not key.context.timers and self._is_first_state(key):
-            self._keys.note_empty(key)
+            place = (context.time, key.hash, key.next_tie())
+            error = self._call(key, self._on_timer, self._from_timers, subject, time, place, 1)
+            if error is not None and self._failed is not None:
+                error.what += f" (timer at {time})"
+                keys = dict(zip(self._key_names, context.key, strict=True))
+                self._failed.add(keys, error, place[0], place[1], sub_of(place[2], 1))
 
     def _is_first_state(self, key: Key) -> bool:
         return self._state.is_first(key.context.state)
@@ -238,6 +278,8 @@ class Process(Operator):
         self._timers = TimerQueue()  # timers of the keys that are gone belong to the old one
         self._from_events.clear()
         self._from_timers.clear()
+        if self._failed is not None:
+            self._failed.clear()
 
     @cached_property
     def _key_hash(self) -> KeyHash:

@@ -44,12 +44,15 @@ class ProcessKeys:
         key = self._keys.get(values)
         if key is None:
             key = self.add(values)
-        elif self._ttl_us is not None:
-            if self.is_over(key, time_us):
-                key.context.clear()
-            self._keys.move_to_end(values)
-        key.seen = time_us
+        elif self.is_over(key, time_us):
+            key.context.clear()
         return key
+
+    def note_event(self, key: Key, time_us: int) -> None:
+        """The key's event at that time counts: it was not set aside."""
+        key.seen = time_us
+        if self._ttl_us is not None:
+            self._keys.move_to_end(key.context.key)
 
     def add(self, values: Values) -> Key:
         """A new key with these values."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.query.errors import RunError
+from penstock.query.errors import FunctionError
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Group
 
@@ -24,6 +24,9 @@ SUB_ROWS = 1 << 20
 NAN = float("nan")
 
 _LONGEST_SUBJECT = 1000  # characters of an offending event that an error shows
+
+
+_RAISED = "raised "
 
 
 class RowReader:
@@ -82,7 +85,8 @@ class RowReader:
 
 
 class UserFunction:
-    """A function of a user's. Whatever goes wrong in it becomes a ``RunError`` with step, function and event.
+    """A function of a user's. Whatever goes wrong in it becomes a ``FunctionError`` that names step,
+    function and event.
 
     The ``subject`` of a call is what the function was called for: an event, a group, or a text that names it.
     """
@@ -103,13 +107,19 @@ class UserFunction:
             if isinstance(result, Iterable) and not isinstance(result, dict | str | bytes):
                 return list(result)
         except Exception as error:
-            raise self.error(f"raised {type(error).__name__}: {error}", subject) from error
+            raise self.raised(error, subject) from error
         raise self.error(f"returned {_kind(result)}", subject, "return a list of dicts, one per row")
 
-    def error(self, what: str, subject: object, hint: str | None = None) -> RunError:
+    def raised(self, error: Exception, subject: object) -> FunctionError:
+        """The error that says that this function raised another."""
+        return self.error(f"{_RAISED}{type(error).__name__}: {error}", subject)
+
+    def error(self, what: str, subject: object, hint: str | None = None) -> FunctionError:
         """The error that says that this function did ``what``, and for which event."""
         text = f"function '{self.name}' {what}: step '{self.step}', {_description(subject)}"
-        return RunError(f"{text}; {hint}" if hint else text)
+        error = FunctionError(f"{text}; {hint}" if hint else text)
+        error.what = what.removeprefix(_RAISED)
+        return error
 
 
 class RowWriter:
@@ -171,6 +181,12 @@ class RowWriter:
         count = self.count
         self.clear()
         return tuple(columns), count
+
+    def cut(self, count: int) -> None:
+        """Forgets all rows but the first ``count``, also one that did not fit."""
+        for values in self._values.values():
+            del values[count:]
+        self.count = count
 
     def clear(self) -> None:
         """Forgets the rows collected so far."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.query.user_functions import Context
@@ -29,6 +30,18 @@ class Key:
             self.tied_time, self.tied = self.context.time, 0
         self.tied += 1
         return self.tied - 1
+
+    def remembered(self) -> tuple[dict[str, Any], frozenset[int]]:
+        """A copy of its state and timers."""
+        return dict(self.context.state), frozenset(self.context.timers)
+
+    def go_back(self, state: dict[str, Any], timers: frozenset[int]) -> None:
+        """Takes back whatever has become of its state and timers since."""
+        self.context.state = state
+        for time in self.context.timers - timers:
+            self.context.timers.discard(time)
+        for time in timers - self.context.timers:
+            self.context.timers.add(time)
 
 
 class TimerQueue:

@@ -96,3 +96,9 @@ class Writing:
 
 class RunError(PenstockError):
     """A run that had to stop: names the step, the function and the first offending event."""
+
+
+class FunctionError(RunError):
+    """A user's function failed; ``what`` says how, without step, function and event."""
+
+    what = ""

@@ -12,6 +12,7 @@ from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
 from penstock.query.degree import Degree
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.expr import Expr
+from penstock.query.failures import OnError, failed_schema
 from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Pattern
 from penstock.query.types import Schema
@@ -27,6 +28,7 @@ class Port(Enum):
     LATE = "late"  # events that came after the lateness their source declared
     LATE_RIGHT = "late_right"  # the same, of the second input of a join or co-group
     BAD = "bad"  # records that could not be read
+    FAILED = "failed"  # events for which the step's function failed
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class FlatMapSpec:
     """``function(event: dict) -> iterable of dict``: any Python, at the price of Python."""
 
     function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
+    on_error: OnError = OnError.STOP
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,7 @@ class BatchSpec:
 
     function: Callable[[Any], Any]
     arrow: bool
+    on_error: OnError = OnError.STOP
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +217,7 @@ class ProcessSpec:
     function: Any  # penstock.query.user_functions.ProcessFunction
     state: Schema
     ttl_us: int | None = None
+    on_error: OnError = OnError.STOP
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +311,16 @@ Spec = (
 )
 
 
+def sets_aside(spec: Spec) -> bool:
+    """Whether the step has a failed output."""
+    return isinstance(spec, FlatMapSpec | BatchSpec | ProcessSpec) and spec.on_error is OnError.SET_ASIDE
+
+
+def failed_columns(spec: Spec, events: Schema) -> Schema:
+    """The columns of the failed output of a step over these events."""
+    return failed_schema(events, spec.keys if isinstance(spec, ProcessSpec) else None)
+
+
 KINDS: dict[type, str] = {
     SourceSpec: "source",
     FilterSpec: "filter",
@@ -390,6 +405,8 @@ class Graph:
             return self.input_schema(node.inputs[0])
         if source.port is Port.LATE_RIGHT:
             return self.input_schema(node.inputs[1])
+        if source.port is Port.FAILED:
+            return failed_columns(node.spec, self.input_schema(node.inputs[0]))
         return node.schema
 
     def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:

@@ -12,6 +12,7 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import Sink, Source
 from penstock.query.degree import Degree
 from penstock.query.expr import Expr
+from penstock.query.failures import OnError
 from penstock.query.graph import (
     KINDS,
     BatchSpec,
@@ -131,6 +132,8 @@ def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
         return tuple(str(field) for field in value)
     if isinstance(value, Degree):  # it changes no result: what a step has kept fits whatever the degree
         return "degree" if function is function_name else value
+    if isinstance(value, OnError):  # nor does it: what a function did for other events stays as it was
+        return "on_error" if function is function_name else str(value)
     if isinstance(value, tuple):
         return tuple(_value(item, function) for item in value)
     if isinstance(value, Enum):

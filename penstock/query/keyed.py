@@ -9,9 +9,11 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr, as_expr, col
+from penstock.query.failures import OnError
 from penstock.query.graph import ProcessSpec, WindowAggregateSpec, WindowTopSpec
 from penstock.query.inference import infer
 from penstock.query.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
+from penstock.query.pattern_modes import chosen_mode
 from penstock.query.step import Feed, Step, check_columns, check_timed
 from penstock.query.stream import Output, Stream
 from penstock.query.types import DataType, Field, Schema
@@ -54,6 +56,7 @@ class KeyedStream(Stream):
         state: Output | None = None,
         *,
         ttl: Duration | None = None,
+        on_error: str = "stop",
         name: str | None = None,
     ) -> Stream:
         """A function per key, with state and timers; see :class:`penstock.ProcessFunction`.
@@ -61,6 +64,9 @@ class KeyedStream(Stream):
         ``state`` declares the fields that ``context.state`` holds for each key. With ``ttl``, a key that had
         no event for that long, by event time, is forgotten: its next event finds the state as it starts, and
         timers that it set for later never fire.
+
+        With ``on_error="set_aside"`` an event or timer for which it raises does not end the run: state and
+        timers are as before it, and the event goes to ``failed``. Of a timer that has the keys alone.
         """
         with Writing("process", name) as writing:
             check_timed(self._feed)
@@ -68,7 +74,8 @@ class KeyedStream(Stream):
             fields = Schema() if state is None else Schema.of(state)
             if len(fields):
                 check_columns(fields)
-            spec = ProcessSpec(self._keys, function, fields, positive_us(ttl, "ttl"))
+            handling = chosen_mode(OnError, on_error, "on_error")
+            spec = ProcessSpec(self._keys, function, fields, positive_us(ttl, "ttl"), handling)
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     @property

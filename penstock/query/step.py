@@ -21,6 +21,7 @@ from penstock.query.graph import (
     WindowAggregateSpec,
     WindowJoinSpec,
     WindowTopSpec,
+    failed_columns,
 )
 from penstock.query.types import Schema
 
@@ -85,12 +86,16 @@ class Feed:
     def schema(self) -> Schema:
         if self.port is Port.BAD:
             return BAD_RECORD_SCHEMA
+        if self.port is Port.FAILED:
+            return failed_columns(self.step.spec, self.step.inputs[0].schema)
         return self._late_of.schema if self._late_of else self.step.schema
 
     @property
     def time_column(self) -> str | None:
         if self.port is Port.BAD:
             return None
+        if self.port is Port.FAILED:  # a timer that failed has no event
+            return None if isinstance(self.step.spec, ProcessSpec) else self.step.inputs[0].time_column
         return self._late_of.time_column if self._late_of else self.step.time_column
 
     @property

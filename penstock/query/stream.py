@@ -15,6 +15,7 @@ from penstock.query.degree import Degree
 from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
+from penstock.query.failures import OnError
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -28,6 +29,7 @@ from penstock.query.graph import (
     SourceSpec,
     Spec,
     UnionSpec,
+    sets_aside,
 )
 from penstock.query.joins import (
     On,
@@ -39,6 +41,7 @@ from penstock.query.joins import (
     window_joined,
 )
 from penstock.query.lookup import looked_up
+from penstock.query.pattern_modes import chosen_mode
 from penstock.query.patterns import Pattern
 from penstock.query.projection import (
     check_function,
@@ -54,7 +57,7 @@ from penstock.query.projection import (
     renamed,
     without,
 )
-from penstock.query.step import BAD_RECORDS, TIMED_SPECS, Feed, Step, check_name, check_timed
+from penstock.query.step import BAD_RECORDS, TIMED_SPECS, Feed, Step, check_columns, check_name, check_timed
 from penstock.query.types import DataType, Schema
 from penstock.query.windows import Window
 
@@ -199,27 +202,40 @@ class Stream:
         function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]],
         output: Output,
         *,
+        on_error: str = "stop",
         name: str | None = None,
     ) -> Stream:
-        """``function(event) -> iterable of dicts``: any Python, at its price of microseconds per event."""
+        """``function(event) -> iterable of dicts``: any Python, at its price of microseconds per event.
+
+        With ``on_error="set_aside"`` an event for which it raises does not end the run: see ``failed``.
+        """
         with Writing("flat_map", name) as writing:
             check_function(function, "flat_map")
-            return Stream(Feed(self._step(writing, name, FlatMapSpec(function), Schema.of(output), None)))
+            spec = FlatMapSpec(function, chosen_mode(OnError, on_error, "on_error"))
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     def batch(
-        self, function: Callable[[Any], Any], output: Output, arrow: bool = False, *, name: str | None = None
+        self,
+        function: Callable[[Any], Any],
+        output: Output,
+        arrow: bool = False,
+        *,
+        on_error: str = "stop",
+        name: str | None = None,
     ) -> Stream:
         """``function(columns) -> columns`` over many events at once, each treated by itself.
 
         ``columns`` is a dict of numpy arrays or, with ``arrow``, a ``pyarrow.RecordBatch``. If the result
         has fewer or more rows than came in, its column ``_row`` says which input row each comes from. Where
         batches are cut depends on the load: a result that mixes the events of a batch is not reproducible.
+
+        With ``on_error="set_aside"`` a batch for which it raises is halved until the events that fail stand
+        alone, at the price of up to 2 log2(events) calls for each of them: see ``failed``.
         """
         with Writing("batch", name) as writing:
             check_function(function, "batch")
-            return Stream(
-                Feed(self._step(writing, name, BatchSpec(function, bool(arrow)), Schema.of(output), None))
-            )
+            spec = BatchSpec(function, bool(arrow), chosen_mode(OnError, on_error, "on_error"))
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     # -- several streams --------------------------------------------------------------------------------
 
@@ -537,6 +553,27 @@ class Stream:
             if side == "right" and len(self._feed.step.inputs) < 2:
                 raise QueryError("there is one input only", detail=f"got a {self!r}", hint="leave side out")
             return Stream(Feed(self._feed.step, Port.LATE if side == "left" else Port.LATE_RIGHT))
+
+    def failed(self) -> Stream:
+        """The events that the function of the step just before failed for, with ``error`` and ``step``.
+
+        Only of steps with ``on_error="set_aside"``. Such an event has left no rows and changed no state.
+
+        >>> kinds = cars.flat_map(str, {"text": "string"}, on_error="set_aside")
+        >>> kinds.failed().schema.names
+        ('ts', 'id', 'lane', 'speed', 'error', 'step')
+        """
+        with Writing("failed"):
+            if self._feed.port is not Port.MAIN or not sets_aside(self._feed.step.spec):
+                raise QueryError(
+                    "only a step that sets events aside has a failed output",
+                    detail=f"got a {self!r}",
+                    hint='give flat_map, batch or process on_error="set_aside", and call failed() on what it '
+                    "gave",
+                )
+            feed = Feed(self._feed.step, Port.FAILED)
+            check_columns(feed.schema)
+            return Stream(feed)
 
     def bad_records(self) -> Stream:
         """The records of a source that could not be read: partition, offset, record, reason."""

@@ -17,6 +17,7 @@ from penstock.query.graph import (
     SourceSpec,
     UnionSpec,
     WindowJoinSpec,
+    sets_aside,
 )
 from penstock.query.identity import kind_of
 from penstock.query.step import TIMED_SPECS
@@ -73,6 +74,7 @@ def _check_inputs(node: Node, by_id: dict[str, Node]) -> None:
             Port.BAD: isinstance(spec, SourceSpec),
             Port.LATE: isinstance(spec, TIMED_SPECS),
             Port.LATE_RIGHT: isinstance(spec, _TWO_INPUTS),
+            Port.FAILED: sets_aside(spec),
         }
         if not fits[source.port]:
             raise QueryError(

@@ -121,7 +121,9 @@ def _computes(stages: Stages, node: Node) -> str:
         for layout in stages.layouts.inputs(node)
     )
     outputs = stages.layouts.outputs(node)
-    made = "; ".join(", ".join(map(str, layout.fields)) for layout in outputs.values())
+    made = "; ".join(
+        ", ".join(map(str, layout.fields)) for port, layout in outputs.items() if port is not Port.FAILED
+    )
     # The patterns of a set come and go: they are part of a version, and not of what the operator is.
     what = "patterns of a set" if isinstance(node.spec, MatchSetSpec) else describe(node.spec)
     return f"{what} of ({inputs})" + ("" if reads is not None else f" to ({made})")

@@ -80,6 +80,7 @@ class Driver:
     ) -> None:
         self.manifest = manifest
         self.late: dict[str, int] = {}  # of the newest batch, by operator
+        self.failed: dict[str, int] = {}  # likewise: events that functions failed for
         self.busy_ns: dict[str, int] = {}  # of all batches, by operator, if the job measures it
         stages = job.stages
         self._session, self._job, self._shipped = session, job, shipped
@@ -247,11 +248,13 @@ class Driver:
         pending: dict[str, int] = {}
         tasks_ms: dict[str, float] = {}
         in_job: dict[str, float] = {}  # those that ran inside the Spark job
-        self.late = {}
+        self.late, self.failed = {}, {}
         entries = []
         for report in collected.reports:
             for operator, count in report["late"].items():
                 self.late[operator] = self.late.get(operator, 0) + count
+            for operator, count in report["failed"].items():
+                self.failed[operator] = self.failed.get(operator, 0) + count
             for operator, rows in report.get("pending", {}).items():
                 for query in self._queries_of.get(operator, ()):
                     pending[query] = pending.get(query, 0) + rows
@@ -274,6 +277,7 @@ class Driver:
             rows_in=rows_in,
             rows_out=rows_out,
             late=sum(self.late.values()),
+            failed=sum(self.failed.values()),
             bad_records=sum(report.get("bad", 0) for report in collected.reports),
             watermark_us={name: _shown(mark_us) for name, mark_us in self._marks(after).items()},
             state_rows=sum(entry["rows"] for entry in entries),

@@ -85,7 +85,7 @@ class FrameTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
+        report |= engine.left_out() | {"ms": clock.ms} | local.measured(engine)
         return sent(messages, engine, moves, report, progress.tasks, home, seq)
 
 

@@ -72,7 +72,7 @@ class MapTask:
             local.discard(engine)
             raise
         clock.lap("read")
-        report = counts | {"late": engine.late(), "ms": clock.ms} | local.measured(engine)
+        report = counts | engine.left_out() | {"ms": clock.ms} | local.measured(engine)
         return sent(messages, engine, moves, report, progress.tasks, home, seq)
 
 
@@ -128,7 +128,7 @@ class WholeTask:
         if ending:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
-        report |= {"late": engine.late(), "warm": base is not None, "ms": clock.ms}
+        report |= engine.left_out() | {"warm": base is not None, "ms": clock.ms}
         report |= local.measured(engine)
         return sent(made, engine, moves, report, tasks=1, home=0, seq=0)
 

@@ -89,6 +89,7 @@ class SparkRun:
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
         self._late: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
         self._degrees: dict[str, DegreeMetrics] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
         self._durations = SparkDurations(self._publish)
@@ -281,6 +282,7 @@ class SparkRun:
             queries=len(self._writers),
             operators=len(self._graph),
             late=dict(self._late),
+            failed=dict(self._failed),
             open_state=0 if complete or last is None else last.state_rows,
             changes=str(self.changes),
             degrees=dict(self._degrees),
@@ -331,6 +333,8 @@ class SparkRun:
         assert self._driver is not None
         for operator, count in self._driver.late.items():
             self._late[operator] = self._late.get(operator, 0) + count
+        for operator, count in self._driver.failed.items():
+            self._failed[operator] = self._failed.get(operator, 0) + count
         self._degrees |= {step: DegreeMetrics.of(dict(one)) for step, one in batch.degrees.items()}
         self._durations.add(batch)
 

@@ -192,8 +192,17 @@ class StageEngine:
         found = merged_degrees((one.step, one.degree) for one in self.operators.values())
         return {"degrees": {step: degree.plain() for step, degree in found.items()}} if found else {}
 
-    def late(self) -> dict[str, int]:
-        """Late events by operator since the last call."""
+    def left_out(self) -> dict[str, dict[str, int]]:
+        """Events since the last call that were late, and those that functions failed for, by step."""
+        failed: dict[str, int] = {}
+        for vertex in self.engine.vertices:
+            operator = vertex.operator
+            if operator.failed_events:
+                failed[operator.step] = failed.get(operator.step, 0) + operator.failed_events
+                operator.failed_events = 0
+        return {"late": self._late_events(), "failed": failed}
+
+    def _late_events(self) -> dict[str, int]:
         for operator in self.operators.values():
             self.count_late(operator.step, operator.late_events)
             operator.late_events = 0

@@ -75,7 +75,7 @@ class StageTask:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report |= {"stage": self.stage, "task": task, "warm": base is not None}
-        report |= {"late": engine.late(), "ms": clock.ms} | local.measured(engine) | degrees
+        report |= engine.left_out() | {"ms": clock.ms} | local.measured(engine) | degrees
         if before.tasks > 1:
             report |= {"cpu_ns": worked_ns, **engine.routed()}
         channel = stages.channel(Kind.REPORT, stages.driver)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.engine.summary import set_aside
 from penstock.metrics.batches import RunProgress
 from penstock.metrics.degree import DegreeMetrics
 
@@ -13,17 +15,19 @@ def merged(
     summaries: Sequence[SparkSummary], groups: int, progress: RunProgress, operators: int
 ) -> SparkSummary:
     """The end of a run of several groups: the last ``groups`` of these, and those before they parted."""
-    late: dict[str, int] = {}
+    late: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
     for summary in summaries:
-        for operator, count in summary.late.items():
-            late[operator] = late.get(operator, 0) + count
+        late.update(summary.late)
+        failed.update(summary.failed)
     last = summaries[len(summaries) - groups :]
     return SparkSummary(
         progress=progress,
         complete=all(summary.complete for summary in last),
         queries=sum(summary.queries for summary in last),
         operators=operators,
-        late=late,
+        late=dict(late),
+        failed=dict(failed),
         open_state=sum(summary.open_state for summary in last),
         changes="\n".join(summary.changes for summary in last if summary.changes),
         groups=groups,
@@ -43,6 +47,7 @@ class SparkSummary:
     open_state: int  # rows of state that an early stop left for the next run
     changes: str = ""  # how the app differs from the one that wrote the checkpoint
     degrees: Mapping[str, DegreeMetrics] = field(default_factory=dict)  # as last told, by step
+    failed: Mapping[str, int] = field(default_factory=dict)  # events set aside, by step
     groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
 
     @property
@@ -67,6 +72,7 @@ class SparkSummary:
         lines += [f"'{step}': {degree}" for step, degree in self.degrees.items()]
         if progress.late:
             lines.append(f"late events left out of windows and joins: {progress.late:,}")
+        lines += set_aside(self.failed)
         if self.bad_records:
             lines.append(f"bad records: {self.bad_records:,} (read them with .bad_records())")
         if self.open_state:
