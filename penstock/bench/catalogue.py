@@ -56,6 +56,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "penstock.bench.patterns",
         "the splitter over overlapping windows, and detection over the degree (buffer limits figure 8(f))",
     ),
+    "faults": (
+        "penstock.bench.faults",
+        "kills, damage, full disks, second starts: nothing lost, nothing twice, no hang",
+    ),
 }
 #: Those that measure the Spark runtime when asked to.
 ON_SPARK = ("queries", "yahoo")

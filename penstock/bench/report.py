@@ -44,7 +44,12 @@ class Report:
         lines = [f"{self.name}:"]
         for title, values in (("ratios", self.ratios), ("figures", self.figures)):
             lines.append(f"  {title}")
-            lines += [f"    {name} = {_short(value)}" for name, value in values.items()]
+            for name, value in values.items():
+                if isinstance(value, dict):
+                    lines.append(f"    {name}")
+                    lines += [f"      {inner} = {_short(of_it)}" for inner, of_it in value.items()]
+                else:
+                    lines.append(f"    {name} = {_short(value)}")
         lines += [f"  plot: {path}" for path in self.plots]
         return "\n".join(lines)
 
@@ -94,4 +99,6 @@ def _short(value: Any) -> str:
         return f"{value:,.3f}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_short(inner)}" for name, inner in value.items())
     return str(value)
