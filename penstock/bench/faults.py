@@ -11,17 +11,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.bench.faults_blind import (
+    without_fencing,
+    without_synced_manifests,
+    without_verified_sinks,
+)
 from penstock.bench.faults_damaged import damages
 from penstock.bench.faults_kills import disturbances, kills, undisturbed
 from penstock.bench.faults_lab import Kind, Laboratory
-from penstock.bench.faults_machine import clock_jumps, executors, full_disk
+from penstock.bench.faults_machine import clock_jumps, executors, full_disk, power_cuts
 from penstock.bench.faults_second import at_once, second_starts
 from penstock.bench.faults_table import Outcome
+from penstock.bench.faults_unprotected import Protection
 from penstock.bench.report import Options, Report, progress
 from penstock.spark.cluster import LocalCluster
 
 #: The seed of a run; without it each run draws one, which it tells.
 SEED = "PENSTOCK_FAULTS_SEED"
+
+_UNPROTECTED = {
+    Protection.FENCING: without_fencing,
+    Protection.VERIFIED_SINKS: without_verified_sinks,
+    Protection.SYNCED_MANIFESTS: without_synced_manifests,
+}
 
 _SECONDS, _FULL_SECONDS = 600.0, 3_600.0
 
@@ -42,6 +54,8 @@ def experiment(seconds: float, first: Sequence[str] | None = None) -> Report:
         lab = Laboratory(folder, seed)
         kinds = {kind.name: kind for kind in _kinds(cluster)}
         begin = [kinds[name] for name in (kinds if first is None else first)]
+        for protection, play in _UNPROTECTED.items() if first is None else ():
+            lab.lose(protection, play)
         lab.play_all(begin, list(kinds.values()), began + seconds)
     finally:
         cluster.down()
@@ -72,6 +86,7 @@ def _kinds(cluster: LocalCluster) -> tuple[Kind, ...]:
         Kind("two at once", at_once, weight=1),
         Kind("full disk", full_disk, weight=1),
         Kind("clock jumps", clock_jumps, weight=1),
+        Kind("power cuts", power_cuts, weight=2),
         Kind("executors", executors(up), weight=1),
     )
 
@@ -84,6 +99,7 @@ def _figures(lab: Laboratory) -> dict[str, Any]:
         "stuck": lab.table.total(Outcome.STUCK),
         "damaged_files_misread": lab.table.total(Outcome.WRONG, of="damage"),
         "second_starts_admitted": lab.total(lambda world: world.second_starts_admitted),
+        **{f"lost_without_{protection.replace(' ', '_')}": lost for protection, lost in lab.lost.items()},
         "rounds": len(lab.rounds),
         "starts": lab.total(lambda world: world.starts),
         "processes_left_behind": lab.total(lambda world: world.left_behind),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from penstock.bench.faults_inputs import ADS, CARS, TICK_COUNT, TICKS, ticks
+from penstock.bench.faults_unprotected import Protection, switch_off
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
 from penstock.query.stream import Stream
@@ -59,6 +60,7 @@ class Plan:
     cars_as: str = "csv"
     by_address: bool = False  # the checkpoint as file://...
     batch_s: float = 0.0  # what each batch takes longer
+    without: list[str] = field(default_factory=list)  # protections that are switched off
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -221,6 +223,8 @@ def main() -> None:
     """Runs a plan on Spark. Says each batch, and at the end that it is complete or, in our words, why not."""
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # of a run that hangs
     plan = Plan(**json.loads(sys.argv[1]))
+    for name in plan.without:
+        switch_off(Protection(name))
     runtime = ps.Spark(
         plan.master,
         checkpoint=plan.checkpoint.as_uri() if plan.by_address else plan.checkpoint,

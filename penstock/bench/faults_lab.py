@@ -14,6 +14,7 @@ from penstock.bench.faults_inputs import FORMATS, write_inputs
 from penstock.bench.faults_outputs import Rows, counted
 from penstock.bench.faults_run import HungError
 from penstock.bench.faults_table import Outcome, Table
+from penstock.bench.faults_unprotected import Protection
 from penstock.bench.faults_world import StuckError, World
 from penstock.bench.report import progress
 
@@ -37,6 +38,7 @@ class Laboratory:
     seed: str
     table: Table = field(default_factory=Table)
     rounds: list[World] = field(default_factory=list)
+    lost: dict[Protection, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._start_s = _START_S
@@ -81,6 +83,17 @@ class Laboratory:
             shutil.rmtree(folder, ignore_errors=True)
         world.problems = [f"{kind.name} '{seed}': {problem}" for problem in world.problems]
         return world
+
+    def lose(self, protection: Protection, play: Callable[[World], int]) -> None:
+        """A round without a protection; what it loses is noted, and is no problem."""
+        world = World(self.folder / "unprotected", random.Random(self.seed), self.expected, self._start_s)
+        try:
+            self.lost[protection] = play(world)
+        except HungError:
+            self.lost[protection] = 0
+        finally:
+            world.stop()
+        progress(f"faults: without {protection} {self.lost[protection]} are lost")
 
     def total(self, count: Callable[[World], int]) -> int:
         """The sum over all rounds."""

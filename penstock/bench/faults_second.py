@@ -6,10 +6,11 @@ import time
 
 from penstock.bench.faults_run import AppRun, Ending, Role
 from penstock.bench.faults_table import Outcome
+from penstock.bench.faults_unprotected import Protection
 from penstock.bench.faults_world import Fault, World
 
 #: In which ways a lock can be passed by.
-_WAYS = ("as it is", "file 'lock' removed", "file://", "while the first is stopped")
+_WAYS = ("as it is", "file 'lock' removed", "file://", "no locks", "while the first is stopped")
 #: The first run takes its time, so that others can start beside it.
 _BATCH_S = 0.7
 _STOPPED_S = 60.0  # at most
@@ -26,7 +27,8 @@ def second_starts(world: World) -> None:
         if way != "as it is":
             (world.plan.checkpoint / "lock").unlink(missing_ok=True)
         stopped = first.stop(Role.ALL) if way == "while the first is stopped" else []
-        second = world.start(by_address=way == "file://" or choose.random() < 0.3)
+        without = [Protection.LOCKS] if way == "no locks" else []
+        second = world.start(by_address=way == "file://" or choose.random() < 0.3, without=without)
         if stopped:
             second.until_batches(1, patience_s=_STOPPED_S)
             first.resume(stopped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +49,7 @@ class World:
     kills: int = 0
     starts: int = 0
     wrong_rows: int = 0
+    goes_back: bool = False  # whether the folder is set back, so that batches count again
     left_behind: int = 0  # processes that outlived their driver
     second_starts_admitted: int = 0
     problems: list[str] = field(default_factory=list)
@@ -138,8 +140,12 @@ class World:
 
     def compare(self) -> None:
         """What all faults are to blame for that are not settled yet."""
+        told = Counter(batch for run in self._runs for batch in run.batches)
+        again = sorted(batch for batch, count in told.items() if count > 1)
+        if again and not self.goes_back:
+            self.problems.append(f"batches {again} counted twice")
         found = self.differences()
-        if found:
+        if found or (again and not self.goes_back):
             self.blame([f for f in self.faults if not f.is_settled] or [self.fault("undisturbed")], found)
 
     def stop(self) -> None:
