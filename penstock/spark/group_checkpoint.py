@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,20 +74,32 @@ def store_groups(checkpoint: Checkpoint, groups: QueryGroups) -> None:
     Folder(checkpoint.root).write(_NAME, json.dumps(body, indent=1).encode())
 
 
+def delivered_in(checkpoint: Checkpoint, groups: QueryGroups) -> tuple[frozenset[str], ...]:
+    """By group, the queries whose deliveries its checkpoint has, also of those that have gone."""
+    newest = (StateStore(f"{folder_of(checkpoint, number)}/state").latest() for number in range(len(groups)))
+    return tuple(frozenset(() if manifest is None else manifest.deliveries) for manifest in newest)
+
+
 def resumed_groups(
-    stored: QueryGroups, wanted: QueryGroups | None, queries: Sequence[str], root: str
+    stored: QueryGroups,
+    wanted: QueryGroups | None,
+    queries: Sequence[str],
+    root: str,
+    delivered: Sequence[Collection[str]] = (),
 ) -> QueryGroups:
     """The groups to go on with: those stored, for the app's queries of today.
 
     ``wanted`` are those that the user wrote, None: whatever there is. A query that has gone leaves its group;
-    a new one joins the smallest. Queries that were in different groups have come to different places in
-    their input, so they cannot be put together again, nor a group be divided once more.
+    if it comes again, it joins the one that knows what it has ``delivered``, and a new one the smallest.
+    Queries that were in different groups have come to different places in their input, so they cannot be put
+    together again, nor a group be divided once more.
     """
     here = set(queries)
     kept = [[query for query in group if query in here] for group in stored]
     for query in queries:
         if not any(query in group for group in kept):
-            min(kept, key=len).append(query)
+            homes = [group for group, known in zip(kept, delivered, strict=False) if query in known]
+            min(homes or kept, key=len).append(query)
     found = tuple(tuple(group) for group in kept)
     if wanted is not None and {frozenset(g) for g in wanted} != {frozenset(g) for g in found if g}:
         raise StateError(
@@ -130,6 +142,7 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
         computed = operators_of(cut(graph))
         # Of an operator that has changed since, the state is dropped, as in a run without groups.
         known = {name for name, computes in manifest.operators.items() if computed.get(name) == computes}
+        gone = set(manifest.deliveries).difference(*groups)
         shutil.rmtree(root / "groups", ignore_errors=True)  # of a split that did not come to its end
         for number, part in enumerate(parts):
             target = Path(folder_of(checkpoint, number))
@@ -137,9 +150,9 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
                 if (root / name).is_dir():
                     shutil.copytree(root / name, target / name, copy_function=_linked)
             operators = {name: text for name, text in operators_of(cut(part)).items() if name in known}
-            others = {query for group in groups if group is not groups[number] for query in group}
-            # What queries have delivered that are in no group now stays with all: they may come again.
-            delivered = {q: told for q, told in manifest.deliveries.items() if q not in others}
+            # What was delivered by queries that are in no group now stays in one place, the first.
+            own = set(groups[number]) | (set() if number else gone)
+            delivered = {query: told for query, told in manifest.deliveries.items() if query in own}
             of_group = replace(
                 manifest, version=manifest.version + 1, operators=operators, deliveries=delivered
             )

@@ -15,6 +15,7 @@ from penstock.query.errors import RunError
 from penstock.query.graph import Graph
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.group_checkpoint import (
+    delivered_in,
     folder_of,
     obstacle,
     remove_undivided,
@@ -152,7 +153,9 @@ class GroupedRun:
         wanted = None if named is None else named_groups(named, self._graph)
         stored = stored_groups(self.checkpoint)
         if stored is not None:
-            return resumed_groups(stored, wanted, queries_of(self._graph), self.checkpoint.root)
+            delivered = delivered_in(self.checkpoint, stored)
+            queries = queries_of(self._graph)
+            return resumed_groups(stored, wanted, queries, self.checkpoint.root, delivered)
         return wanted
 
     def _start_together(self) -> None:

@@ -18,6 +18,7 @@ from penstock.spark import group_checkpoint
 from penstock.spark.checkpoint import Checkpoint, operators_of
 from penstock.spark.group_checkpoint import (
     check_no_groups,
+    delivered_in,
     folder_of,
     obstacle,
     resumed_groups,
@@ -215,6 +216,10 @@ def test_a_run_goes_on_with_the_groups_that_it_had() -> None:
 def test_queries_come_and_go() -> None:
     assert resumed_groups(STORED, None, ["a", "b", "new"], "here") == (("a", "b"), ("new",))
     assert resumed_groups(STORED, None, ["heavy", "new"], "here") == (("new",), ("heavy",))
+    # Where what it delivered is known, a query goes on when it comes again.
+    assert resumed_groups(STORED, None, ["a", "b"], "here", [{"a", "b"}, {"heavy"}]) == (("a", "b"), ())
+    again = resumed_groups((("a",), ("heavy",)), None, ["a", "b", "heavy"], "here", [{"a"}, {"heavy", "b"}])
+    assert again == (("a",), ("heavy", "b"))
 
 
 def test_steps_alike_stay_told_apart_by_all_of_the_app() -> None:
@@ -271,12 +276,17 @@ def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
         assert manifest is not None
         assert manifest.version == 4
         assert manifest.operators == operators_of(cut(part))
-        # Which group a query that is gone will join is not known yet.
-        assert set(manifest.deliveries) == {*groups[number], "gone"}
+        # What a query delivered is in one place: a second would grow old there, and files be cut to it.
+        assert set(manifest.deliveries) == {*groups[number], *(["gone"] if number == 0 else [])}
         assert Progress.from_json(manifest.progress).sources["events"][0].position == 7
         assert (folder / "spark" / "offsets" / "2").read_text() == "v1"
         ids.add((folder / "spark" / "metadata").read_text())
     assert len(ids) == 2  # Spark runs no two queries of one id
+    delivered = delivered_in(checkpoint, groups)
+    assert delivered == ({"counts", "gone"}, {"sums", "firsts"})
+    queries = ["counts", "sums", "gone"]
+    again = resumed_groups(groups, None, queries, "here", delivered)
+    assert again == (("counts", "gone"), ("sums",))
 
 
 def test_a_crash_on_the_way_leaves_the_checkpoint_of_all(
