@@ -243,8 +243,8 @@ class StateStore:
             "another run has taken over the checkpoint",
             f"'{self.root}' is at version {other.version} of {theirs}, this run ({mine}) would have made "
             f"version {manifest.version}",
-            "this run has ended, and what it did since the version before does not count; let only one run use "
-            "a checkpoint at a time",
+            "this run has ended, and what it did since the version before does not count; let only one run "
+            "use a checkpoint at a time",
         )
 
     def _gone(self, version: int) -> StateError:
