@@ -211,11 +211,12 @@ class Driver:
         files = tuple(
             FileEntry.of(report["entry"]) for report in collected.reports if report.get("entry") is not None
         )
-        totals = dict(after.totals)
+        totals, marks = dict(after.totals), dict(after.marks)
         for report in collected.reports:
             totals["events"] = totals.get("events", 0) + report.get("events", 0)
             totals["bad"] = totals.get("bad", 0) + report.get("bad", 0)
-        progress = replace(after, batch_id=batch_id, complete=complete, totals=totals)
+            marks |= report.get("marks", {})
+        progress = replace(after, batch_id=batch_id, complete=complete, totals=totals, marks=marks)
         self.reports = collected.reports
         progress = replace(progress, routing=self.route(progress))
         if not complete:  # a change that nothing can follow is none

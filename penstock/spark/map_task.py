@@ -178,12 +178,11 @@ def _read(
         latest = None if partition.latest_us == START_OF_TIME else partition.latest_us
         moved[part.partition] = PartitionProgress(part.end, reader.offset, reader.records, latest, part.final)
         reader.close()
-    waiting = sum(part.waiting for part in ranges)
-    return {source_id: moved}, {
-        "events": events,
-        "bad": operator.bad_records - bad_before,
-        "waiting": waiting,
-    }
+    report: dict[str, Any] = {"events": events, "bad": operator.bad_records - bad_before}
+    report["waiting"] = sum(part.waiting for part in ranges)
+    mark = next((part.mark for part in ranges if part.mark is not None), None)
+    report["marks"] = {} if mark is None else {source_id: mark}
+    return {source_id: moved}, report
 
 
 def sent(

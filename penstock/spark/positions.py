@@ -49,6 +49,7 @@ class Progress:
     totals: Mapping[str, int] = field(default_factory=dict)  # since the first batch, for people
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # read of each source: their types
     patterns: Mapping[str, Any] = field(default_factory=dict)  # by step: those of its set; see pattern_log
+    marks: Mapping[str, str] = field(default_factory=dict)  # by source: by which its journal is known again
 
     @property
     def tasks(self) -> int:

@@ -34,6 +34,7 @@ from penstock.spark.failures import told_by_spark
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
+from penstock.spark.input_check import input_changes
 from penstock.spark.job import Job, ShippedJob, WarmUp
 from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
@@ -127,6 +128,8 @@ class SparkRun:
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_route(runtime.virtual_partitions, tasks)
         store = StateStore(self.checkpoint.state)
+        for change in input_changes(store.latest(), prepared.shipped, self.checkpoint.source):
+            print(f"penstock: {change}", file=sys.stderr)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
         progress = Progress.from_json(manifest.progress)
         is_complete = progress.complete
@@ -146,7 +149,6 @@ class SparkRun:
             self._measures,
             self.checkpoint.results,
         )
-        results.remove_all(self.checkpoint.results)  # of a run that was killed
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
         self._writers = open_writers(sinks, None if is_new else manifest)
@@ -155,6 +157,7 @@ class SparkRun:
         manifest = replace(manifest, progress=with_patterns.to_json())
         manifest = manifest.taken_over(self.run_id, this_process())
         store.commit(manifest)  # whoever else runs here, or starts at the same time, loses from now on
+        results.remove_all(self.checkpoint.results)  # of a run that was killed
         begin_writers(self._writers)
         if is_complete:  # nothing more comes for a query that is new to it
             end_writers(self._writers, progress.batch_id)

@@ -40,6 +40,8 @@ class Range:
     hint: Any = None
     #: Of the batch's first range: about how many events wait behind the batch.
     waiting: int = 0
+    #: Of the same: by what the source's journal is known again, as far as it leads up to the batch's end.
+    mark: str | None = None
 
 
 class RangeTask(Protocol):
@@ -147,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         positions = self._positions(stop)
         ranges = planned_ranges(positions, begin, stop)
         if ranges:
-            ranges[0] = replace(ranges[0], waiting=positions.waiting(stop))
+            ranges[0] = replace(ranges[0], waiting=positions.waiting(stop), mark=positions.mark(stop))
         readers = self._stream.readers
         tasks = (readers() if readers is not None else None) or self._stream.max_tasks
         return [_Ranges(group) for group in grouped(ranges, tasks)]

@@ -113,7 +113,7 @@ def test_a_checkpoint_is_watched_or_not_from_run_to_run(
 
     for folder in inputs:
         folder.mkdir()
-    batch_events, tasks = choose.choice([1, 45, None]), choose.choice([None, 2])
+    batch_events, tasks = choose.choice([15, 45, None]), choose.choice([None, 2])
     runtime = ps.Spark(checkpoint=tmp_path / "checkpoint", batch_events=batch_events, tasks=tasks)
     for _ in range(choose.randint(1, 3)):
         add(3)

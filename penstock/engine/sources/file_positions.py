@@ -1,20 +1,22 @@
-"""Positions in files: how many of them, in the order in which they were found."""
+"""Positions in files: they are read one behind the other, in the order in which they were found, as if they
+were one file. So a position is a number of rows, or of bytes of text, from the beginning of the first.
+"""
 
 from __future__ import annotations
 
-import json
+import math
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from penstock.engine.sources.file_journal import FileJournal, InputFile
+from penstock.engine.sources.file_parts import FilePart
 from penstock.engine.sources.reader import Positions
 from penstock.query.errors import RunError
-from penstock.state.files import Folder
 
-_PREFIX = "files-"
-# As many entries of a journal are written into one again.
-_ENTRIES = 200
 # A folder that takes longer than this to list is not listed at every question.
 _QUICK_NS = 1_000_000
 
@@ -29,8 +31,18 @@ class ListedSource(Protocol):
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
 
-    def events_in(self, path: Path) -> int:
-        """About how many events a file has."""
+    def units_in(self, path: Path) -> int:
+        """How many units a file has in which its parts are measured: rows, or bytes of text."""
+
+    def units_per_event(self, path: Path) -> float:
+        """About how many of them an event takes."""
+
+    def bytes_per_event(self, path: Path) -> int:
+        """About how much memory an event takes."""
+
+    def cut(self, path: Path, begin: int, place: int) -> int | None:
+        """Where a part from ``begin`` ends that is to end at about ``place``, between two records; None if
+        the file can be read in one piece only."""
 
 
 class FilePositions(Positions):
@@ -40,105 +52,146 @@ class FilePositions(Positions):
         self, source: ListedSource, journal: str | None, clock: Callable[[], int] = time.monotonic_ns
     ) -> None:
         self._source, self._clock = source, clock
-        self._journal = _Journal(journal)
+        self._journal = FileJournal(journal)
         self._files = self._journal.files
-        self._known = set(self._files)
+        self._known = {file.path for file in self._files}
+        self._ends = list(accumulate(file.units for file in self._files))
         self._list_again_ns = clock()
         if source.bounded and self._files:
-            self._check()
+            check_same(self._files, source.list_files())
         elif source.bounded:
             self._find()
 
     @property
     def final(self) -> list[int] | None:
-        return [len(self._files)] if self._source.bounded else None
+        return [self._end] if self._source.bounded else None
 
     def latest(self, start: Sequence[int], limit: int | None) -> list[int]:
         (first,) = start
-        if first > len(self._files):
-            raise RunError(
-                f"{first} files were read, but only {len(self._files)} are known: the journal of the source "
-                f"is lost or not of this checkpoint; start with a new checkpoint"
-            )
+        self._place(first)
         if not self._source.bounded:
             self._find()
         if limit is None:
-            return [len(self._files)]
-        end, events = first, 0
-        while end < len(self._files):
-            events += self._source.events_in(Path(self._files[end]))
-            if events > limit and end > first:
-                break
-            end += 1
+            return [self._end]
+        end, left = first, float(limit)
+        while end < self._end and left >= 1:
+            number, begin = self._place(end)
+            file = self._files[number]
+            path, rest = Path(file.path), file.units - begin
+            per_event = self._source.units_per_event(path)
+            wanted = max(1, int(left * per_event))
+            if rest > wanted:
+                cut = self._source.cut(path, begin, begin + wanted)
+                if cut is not None:
+                    return [end - begin + min(cut, file.units)]
+                if end > first:  # all of it or nothing
+                    return [end]
+            end += rest
+            left -= rest / per_event
         return [end]
 
-    def describe(self, partition: int, start: int, end: int) -> list[str]:
-        """The paths of the files."""
-        return self._files[start:end]
+    def event_bytes(self, start: Sequence[int]) -> int | None:
+        if start[0] >= self._end:
+            return None
+        return self._source.bytes_per_event(Path(self._files[self._place(start[0])[0]].path))
+
+    def waiting(self, start: Sequence[int]) -> int:
+        if start[0] >= self._end:
+            return 0
+        file = self._files[self._place(start[0])[0]]
+        return math.ceil((self._end - start[0]) / self._source.units_per_event(Path(file.path)))
+
+    def mark(self, start: Sequence[int]) -> str | None:
+        return self._journal.mark(self._begun(start[0]))
+
+    def describe(self, partition: int, start: int, end: int) -> list[FilePart]:
+        """The parts of files."""
+        parts: list[FilePart] = []
+        while start < end:
+            number, begin = self._place(start)
+            file = self._files[number]
+            stop = min(file.units, begin + end - start)
+            parts.append(FilePart(Path(file.path), begin, stop, file))
+            start += stop - begin
+        return parts
+
+    @property
+    def _end(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def _place(self, position: int) -> tuple[int, int]:
+        """The file in which a position stands, and where in it."""
+        if position > self._end:
+            raise RunError(
+                f"the source was read up to {position}, but its known files end at {self._end}: the journal "
+                f"of the source is lost or not of this checkpoint; start with a new checkpoint"
+            )
+        number = bisect_right(self._ends, position)
+        return number, position - (self._ends[number - 1] if number else 0)
+
+    def _begun(self, position: int) -> int:
+        """How many files have been read, or a part of them."""
+        number, begin = self._place(position)
+        return number + (begin > 0)
 
     def _find(self) -> None:
         now_ns = self._clock()
         if now_ns < self._list_again_ns:
             return
-        found = [str(path.absolute()) for path in self._source.list_files()]
+        found = [path.absolute() for path in self._source.list_files()]
         then_ns = self._clock()
         self._list_again_ns = then_ns + (10 * (then_ns - now_ns) if then_ns - now_ns > _QUICK_NS else 0)
-        new = [name for name in found if name not in self._known]
+        new = [
+            InputFile.of(path, max(1, self._source.units_in(path)))
+            for path in found
+            if str(path) not in self._known
+        ]
         if new:
             self._journal.append(new)
-            self._known.update(new)
-
-    def _check(self) -> None:
-        found = {str(path.absolute()) for path in self._source.list_files()}
-        changes = [f"'{name}' is gone" for name in self._files if name not in found]
-        changes += [f"'{name}' is new" for name in sorted(found - self._known)]
-        if changes:
-            more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
-            raise RunError(
-                f"the files of a source changed since its checkpoint was begun: {changes[0]}{more}; "
-                f"put them back, give watch=True, or start with a new checkpoint"
-            )
+            self._known.update(file.path for file in new)
+            for file in new:
+                self._ends.append(self._end + file.units)
 
 
-class _Journal:
-    """The files found, in order, as JSON; an entry is named after the position of its first file.
-
-    Invariant: an entry is written before anybody is told of its files, and whole or not at all. Without a
-    path it is a list in memory.
-    """
-
-    def __init__(self, path: str | None) -> None:
-        self.files: list[str] = []
-        self._folder = None if path is None else Folder(path)
-        self._entries: list[str] = []
-        if self._folder is not None:
-            self._entries = [name for name in self._folder.names() if name.startswith(_PREFIX)]
-            for name in self._entries:
-                first = int(name.removeprefix(_PREFIX).removesuffix(".json"))
-                if first > len(self.files):
-                    raise RunError(f"the journal '{path}' has a gap: no entry leads up to '{name}'")
-                self.files += _read(self._folder, name)[len(self.files) - first :]
-
-    def append(self, files: Sequence[str]) -> None:
-        if self._folder is not None:
-            if len(self._entries) >= _ENTRIES:
-                # From the oldest on: what a crash leaves are the latest, which say the same once more.
-                obsolete, self._entries = self._entries, [_write(self._folder, 0, self.files)]
-                for name in obsolete[1:]:
-                    self._folder.remove(name)
-            self._entries.append(_write(self._folder, len(self.files), files))
-        self.files += files
+def check_same(known: Sequence[InputFile], found: Sequence[Path]) -> None:
+    """Refuses to go on where files of a source that is to end have come, gone or changed."""
+    names = {str(path.absolute()) for path in found}
+    changes = [f"'{file.path}' is gone" for file in known if file.path not in names]
+    changes += [f"'{name}' is new" for name in sorted(names - {file.path for file in known})]
+    changes += [f"'{file.path}' {file.change()}" for file in known if file.path in names and file.change()]
+    if changes:
+        raise files_changed(changes)
 
 
-def _write(folder: Folder, first: int, files: Sequence[str]) -> str:
-    name = f"{_PREFIX}{first:012d}.json"
-    folder.write(name, json.dumps(list(files), indent=0).encode())
-    return name
+def check_watched(known: Sequence[InputFile], position: int) -> list[str]:
+    """What has become of the files of a watched folder, of which so much has been read; in words. Those that
+    are still to be read must be as they were."""
+    told: list[str] = []
+    gone: list[str] = []
+    broken: list[str] = []
+    end = 0
+    for file in known:
+        end += file.units
+        change = file.change()
+        if change is None:
+            continue
+        if end > position:
+            broken.append(f"'{file.path}' {change}")
+        elif Path(file.path).exists():
+            told.append(f"'{file.path}' {change}, and has been read as it was")
+        else:
+            gone.append(file.path)
+    if broken:
+        raise files_changed(broken)
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        told.append(f"'{gone[0]}'{more}, read before, {'is' if len(gone) == 1 else 'are'} gone")
+    return told
 
 
-def _read(folder: Folder, name: str) -> list[str]:
-    try:
-        content: Any = json.loads(bytes(folder.read(name)))
-    except (OSError, ValueError) as error:
-        raise RunError(f"cannot read '{name}' in the journal '{folder.path}': {error}") from None
-    return [str(entry) for entry in content]
+def files_changed(changes: Sequence[str]) -> RunError:
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return RunError(
+        f"the files of a source changed since its checkpoint was begun: {changes[0]}{more}; "
+        f"put them back, give watch=True for files that come later, or start with a new checkpoint"
+    )

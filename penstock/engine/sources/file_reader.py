@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.engine.sources.buffered import BufferedReader
+from penstock.engine.sources.file_parts import FilePart
 from penstock.engine.sources.reader import Resume
 from penstock.engine.sources.text import Parsed
 from penstock.memory.layout import Layout
@@ -23,8 +24,11 @@ class FileFormat(Protocol):
     def unit(self) -> str:
         """What a record is in such a file."""
 
-    def batches(self, path: Path, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-        """The events of one file, batch by batch."""
+    def batches(self, part: FilePart, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+        """The events of a part of a file, batch by batch."""
+
+    def records_before(self, part: FilePart) -> int:
+        """How many lines or rows the file has in front of the part."""
 
 
 class FileFolder(FileFormat, Protocol):
@@ -35,22 +39,22 @@ class FileFolder(FileFormat, Protocol):
 
 
 class FilesReader(BufferedReader):
-    """Reads the given files, one after the other."""
+    """Reads the given parts of files, one after the other."""
 
     def __init__(
         self,
         source: FileFormat,
-        files: Iterable[Path],
+        parts: Iterable[FilePart],
         layout: Layout,
         strings: StringPool,
         resume: Resume | None = None,
     ) -> None:
         super().__init__(layout, resume=resume)
         self._format, self._layout, self._strings = source, layout, strings
-        self._waiting = deque(files)
-        self._file: Path | None = None
+        self._waiting = deque(parts)
+        self._part: FilePart | None = None
         self._batches: Iterator[Parsed] | None = None
-        self._lines = 0  # lines before the next batch, in the current file
+        self._lines = 0  # lines before the next batch, in the current part
 
     def available(self, now_ns: int) -> int:
         if self.buffered:
@@ -64,15 +68,19 @@ class FilesReader(BufferedReader):
     def refill(self) -> None:
         while self._batches is not None or self._waiting:
             if self._batches is None:
-                self._file, self._lines = self._waiting.popleft(), 0
-                self._batches = self._format.batches(self._file, self._layout, self._strings)
+                self._part, self._lines = self._waiting.popleft(), 0
+                self._part.check()
+                self._batches = self._format.batches(self._part, self._layout, self._strings)
             parsed = next(self._batches, None)
             if parsed is None:
                 self._batches = None
                 continue
-            assert self._file is not None
+            assert self._part is not None
+            before = self._lines
+            if parsed.bad:  # only then: to know it, text must be read from its beginning
+                before += self._format.records_before(self._part)
             for bad in parsed.bad:
-                place = f"{self._format.unit} {self._lines + bad.line + 1} of {self._file.name}"
+                place = f"{self._format.unit} {before + bad.line + 1} of {self._part.path.name}"
                 self.reject(self._records + bad.record, bad.text, f"{bad.reason} ({place})")
             self._records += parsed.records
             self._lines += parsed.lines
@@ -117,4 +125,4 @@ class FolderReader(FilesReader):
     def _list(self) -> None:
         new = [path for path in self._source.list_files() if path not in self._seen]
         self._seen.update(new)
-        self._waiting.extend(new)
+        self._waiting.extend(map(FilePart, new))

@@ -6,12 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.engine.sources.file_positions import FilePositions
+from penstock.engine.sources.file_journal import FileJournal
+from penstock.engine.sources.file_parts import FilePart
+from penstock.engine.sources.file_positions import FilePositions, check_same, check_watched
 from penstock.engine.sources.file_reader import FilesReader, FolderReader
 from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
+from penstock.engine.sources.sizes import event_bytes
 from penstock.engine.sources.tables import (
     arrow_file_schema,
     arrow_rows,
+    near_row_group,
+    parquet_bytes,
     parquet_rows,
     parquet_schema,
     read_arrow,
@@ -20,9 +25,11 @@ from penstock.engine.sources.tables import (
 from penstock.engine.sources.text import Parsed
 from penstock.engine.sources.text_files import (
     COMPRESSED,
-    estimated_lines,
+    bytes_per_line,
     infer_csv,
     infer_json,
+    line_end,
+    lines_before,
     read_csv,
     read_json,
 )
@@ -136,23 +143,59 @@ class Files(NodeSource):
         strings: StringPool,
         hint: Any = None,
     ) -> Reader:
-        return FilesReader(self, [Path(name) for name in hint], layout, strings, resume)
+        return FilesReader(self, hint, layout, strings, resume)
 
-    def events_in(self, path: Path) -> int:
-        """About how many events a file has, for a look at no more than its beginning or its end."""
+    def check_input(self, journal: str, position: int, mark: str | None) -> list[str]:
+        known = FileJournal(journal)
+        if mark is not None:
+            known.check(mark)
+        if not self._watch:
+            check_same(known.files, self.list_files())
+            return []
+        return check_watched(known.files, position)
+
+    # -- files in parts --------------------------------------------------------------------------------------
+
+    def units_in(self, path: Path) -> int:
+        """How many units a file has in which its parts are measured: rows, or bytes of text."""
         if self._format == "parquet":
             return parquet_rows(path)
-        return estimated_lines(path) if self._format in ("csv", "jsonl") else arrow_rows(path)
+        return path.stat().st_size if self._is_text else arrow_rows(path)
 
-    def batches(self, path: Path, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-        """The events of one file, batch by batch."""
+    def units_per_event(self, path: Path) -> float:
+        """About how many of them an event takes, for a look at no more than the file's beginning."""
+        return bytes_per_line(path) if self._is_text else 1.0
+
+    def bytes_per_event(self, path: Path) -> int:
+        """About how much memory an event takes."""
         if self._format == "parquet":
-            return read_parquet(path, self._schema, layout, strings)
+            return max(event_bytes(self._schema), parquet_bytes(path) // max(1, parquet_rows(path)))
+        return max(event_bytes(self._schema), int(self.units_per_event(path)))
+
+    def cut(self, path: Path, begin: int, place: int) -> int | None:
+        """Where a part from ``begin`` ends that is to end at about ``place``, between two records; None if
+        the file can be read in one piece only."""
+        if self._format == "parquet":
+            return near_row_group(path, begin, place)
+        return line_end(path, place) if self._is_text else place
+
+    def records_before(self, part: FilePart) -> int:
+        """How many lines or rows the file has in front of the part."""
+        return lines_before(part.path, part.start) if self._is_text else part.start
+
+    def batches(self, part: FilePart, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+        """The events of a part of a file, batch by batch."""
+        if self._format == "parquet":
+            return read_parquet(part, self._schema, layout, strings)
         if self._format == "arrow":
-            return read_arrow(path, self._schema, layout, strings)
+            return read_arrow(part, self._schema, layout, strings)
         if self._format == "csv":
-            return read_csv(path, self._schema, layout, strings, self._delimiter, self._header)
-        return read_json(path, self._schema, layout, strings)
+            return read_csv(part, self._schema, layout, strings, self._delimiter, self._header)
+        return read_json(part, self._schema, layout, strings)
+
+    @property
+    def _is_text(self) -> bool:
+        return self._format in ("csv", "jsonl")
 
     def _infer(self) -> Schema:
         files = self.list_files()

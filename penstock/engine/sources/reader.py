@@ -165,6 +165,14 @@ class NodeSource(Source):
         """
         raise RunError(f"a {type(self).__name__} source cannot be read by ranges")
 
+    def check_input(self, journal: str, position: int, mark: str | None) -> list[str]:
+        """What has changed of the input since a run had come to ``position``, in words for people; raises
+        ``RunError`` where it cannot be read on. Changes nothing.
+
+        ``mark`` is what ``Positions.mark`` said then, None if nothing.
+        """
+        return []
+
     def shipped(self, folder: str) -> NodeSource:
         """The same source in a form that is cheap to send to other processes.
 
@@ -200,6 +208,10 @@ class Positions(ABC):
     def waiting(self, start: Sequence[int]) -> int:
         """About how many events behind ``start`` are known to be there. Cheap: it looks for no new ones."""
         return 0
+
+    def mark(self, start: Sequence[int]) -> str | None:
+        """A text by which the manifest knows the journal again, as far as it leads up to ``start``."""
+        return None
 
     def describe(self, partition: int, start: int, end: int) -> Any:
         """What ``open_range`` must be told of this range besides its ends: something small to pickle."""

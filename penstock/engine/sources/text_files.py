@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from penstock.engine.sources.csv_lines import CsvParser, split_fields
+from penstock.engine.sources.file_parts import FilePart
 from penstock.engine.sources.json_lines import JsonParser
 from penstock.engine.sources.text import LineBuffer, Parsed, as_file
 from penstock.memory.arrow import schema_from_arrow
@@ -25,27 +27,31 @@ _SAMPLE_BYTES = 1 << 14
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _INFLATED = 5  # times as large, about, as a compressed file of text
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Of the file that this process reads: how many lines end before a place.
+_counted: dict[Path, tuple[int, int]] = {}
 
 
 def read_csv(
-    path: Path, schema: Schema, layout: Layout, strings: StringPool, delimiter: str, header: bool
+    part: FilePart, schema: Schema, layout: Layout, strings: StringPool, delimiter: str, header: bool
 ) -> Iterator[Parsed]:
-    """The events of one CSV file."""
-    chunks = _chunks(path)
+    """The events of a part of a CSV file, whose header every part needs."""
+    path = part.path
+    chunks = _chunks(path, part.start, part.stop)
     names: list[str] = list(schema.names)
     skipped = 0
     first = b""
     if header:
-        first = next(chunks, b"")
-        if not first:
+        beginning = next(chunks if part.start == 0 else _chunks(path), b"")
+        if not beginning:
             return
-        line, _, first = first.partition(b"\n")
+        line, _, rest = beginning.partition(b"\n")
         names = _header(path, line, delimiter)
         for name in schema.names:
             if names.count(name) != 1:
                 problem = "is missing" if name not in names else "is there twice"
                 raise RunError(f"column '{name}' {problem}: file '{path}' has {', '.join(names)}")
-        skipped = 1
+        if part.start == 0:
+            skipped, first = 1, rest
     parser = CsvParser(names, schema, layout, strings, delimiter)
     for chunk in _chained(first, chunks):
         parsed = parser.parse(chunk)
@@ -57,10 +63,10 @@ def read_csv(
         yield parsed
 
 
-def read_json(path: Path, schema: Schema, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-    """The events of one file with a JSON object a line."""
+def read_json(part: FilePart, schema: Schema, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
+    """The events of a part of a file with a JSON object a line."""
     parser = JsonParser(schema, layout, strings)
-    for chunk in _chunks(path):
+    for chunk in _chunks(part.path, part.start, part.stop):
         yield parser.parse(chunk)
 
 
@@ -91,18 +97,51 @@ def infer_json(path: Path) -> Schema:
     return _schema_of(table)
 
 
-def estimated_lines(path: Path) -> int:
-    """About how many lines a file has, by those at its beginning; for a compressed file, a guess."""
+def bytes_per_line(path: Path) -> float:
+    """About how long a line of a file is, by those at its beginning; in a compressed file, a guess."""
     try:
-        size = path.stat().st_size
         with pa.input_stream(str(path), compression="detect") as stream:
             sample: bytes = stream.read(_SAMPLE_BYTES)
     except OSError as error:
         raise RunError(f"cannot read file '{path}': {error}") from error
-    if len(sample) < _SAMPLE_BYTES:
-        return sample.count(b"\n") + 1
-    inflated = _INFLATED * size if path.suffix in COMPRESSED else size
-    return max(1, sample.count(b"\n")) * inflated // len(sample)
+    lines = sample.count(b"\n")
+    length = (sample.rfind(b"\n") + 1) / lines if lines else max(1, len(sample))
+    return length / _INFLATED if path.suffix in COMPRESSED else length
+
+
+def line_end(path: Path, place: int) -> int | None:
+    """Where the line ends that goes on at ``place``, or that has just ended there; None in a compressed
+    file: nobody can look into its middle."""
+    if path.suffix in COMPRESSED:
+        return None
+    try:
+        with path.open("rb") as file:
+            file.seek(place - 1)
+            while data := file.read(_SAMPLE_BYTES):
+                found = data.find(b"\n")
+                if found >= 0:
+                    return file.tell() - len(data) + found + 1
+            return file.tell()
+    except OSError as error:
+        raise RunError(f"cannot read file '{path}': {error}") from error
+
+
+def lines_before(path: Path, place: int) -> int:
+    """How many lines end before ``place``. Counted once per process, as far as that has come."""
+    known = _counted.get(path, (0, 0))
+    begin, lines = known if known[0] <= place else (0, 0)
+    if begin < place:
+        try:
+            with path.open("rb") as file:
+                file.seek(begin)
+                while begin < place and (data := file.read(min(_CHUNK_BYTES, place - begin))):
+                    lines += data.count(b"\n")
+                    begin += len(data)
+        except OSError as error:
+            raise RunError(f"cannot read file '{path}': {error}") from error
+        _counted.clear()  # files are read one after the other
+        _counted[path] = (begin, lines)
+    return lines
 
 
 def _schema_of(table: pa.Table) -> Schema:
@@ -133,13 +172,16 @@ def _chained(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    """Whole lines, each ended by a newline, the last one too. Decompresses by the name's ending."""
+def _chunks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    """Whole lines, each ended by a newline, the last one too. Decompresses by the name's ending; then there
+    are no parts, and ``stop`` is the end of the file."""
     buffer = LineBuffer()
-    at_start = True
+    at_start = start == 0
+    left = 1 << 62 if stop is None or path.suffix in COMPRESSED else stop - start
     try:
-        with pa.input_stream(str(path), compression="detect", buffer_size=_CHUNK_BYTES) as stream:
-            while data := stream.read(_CHUNK_BYTES):
+        with _stream(path, start) as stream:
+            while data := stream.read(min(_CHUNK_BYTES, left)):
+                left -= len(data)
                 if at_start:
                     data, at_start = data.removeprefix(_BYTE_ORDER_MARK), False
                 buffer.feed(data)
@@ -149,3 +191,11 @@ def _chunks(path: Path) -> Iterator[bytes]:
         raise RunError(f"cannot read file '{path}': {error}") from error
     if rest := buffer.end():
         yield rest + b"\n"
+
+
+def _stream(path: Path, start: int) -> Any:
+    if start == 0:
+        return pa.input_stream(str(path), compression="detect", buffer_size=_CHUNK_BYTES)
+    file = path.open("rb")
+    file.seek(start)
+    return file
