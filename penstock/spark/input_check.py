@@ -35,3 +35,11 @@ def input_changes(
                 raise RunError(f"source '{name}' cannot go on: {error}") from None
             told += [f"source '{name}': {change}" for change in changes]
     return told
+
+
+def begin_input(progress: Progress, sources: Mapping[str, Source], journal_of: Callable[[str], str]) -> None:
+    """Tells every source from where this run goes on: what no version relies on may have changed."""
+    for name, partitions in progress.sources.items():
+        source = sources.get(name)
+        if isinstance(source, NodeSource):
+            source.begin_run(journal_of(name), partitions[0].position)

@@ -34,7 +34,7 @@ from penstock.spark.failures import told_by_spark
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
-from penstock.spark.input_check import input_changes
+from penstock.spark.input_check import begin_input, input_changes
 from penstock.spark.job import Job, ShippedJob, WarmUp
 from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
@@ -157,6 +157,8 @@ class SparkRun:
         manifest = replace(manifest, progress=with_patterns.to_json())
         manifest = manifest.taken_over(self.run_id, this_process())
         store.commit(manifest)  # whoever else runs here, or starts at the same time, loses from now on
+        if not is_complete:
+            begin_input(progress, prepared.shipped, self.checkpoint.source)
         results.remove_all(self.checkpoint.results)  # of a run that was killed
         begin_writers(self._writers)
         if is_complete:  # nothing more comes for a query that is new to it

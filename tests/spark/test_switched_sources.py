@@ -38,6 +38,10 @@ def write_file(folder: Path, file: int) -> None:
     temporary.rename(folder / f"{file:03d}.csv")
 
 
+def bytes_of(folder: Path, files: int) -> int:
+    return sum(path.stat().st_size for path in sorted(folder.iterdir())[:files])
+
+
 def build(inputs: list[Path], out: Path, watch: bool) -> ps.App:
     app = ps.App("switched")
     for number, folder in enumerate(inputs):
@@ -133,7 +137,7 @@ def test_a_checkpoint_is_watched_or_not_from_run_to_run(
 
 
 @pytest.mark.parametrize(
-    ("watch", "files", "told"), [(True, 2, "now it has none"), (False, 3, "now it ends at 3")]
+    ("watch", "files", "told"), [(True, 2, "now it has none"), (False, 3, "now it ends at {}")]
 )
 def test_a_source_that_has_ended_does_not_go_on(watch: bool, files: int, told: str, tmp_path: Path) -> None:
     inputs, out = [tmp_path / "in0", tmp_path / "in1"], tmp_path / "out"
@@ -147,14 +151,16 @@ def test_a_source_that_has_ended_does_not_go_on(watch: bool, files: int, told: s
         return [source[0].finished for source in Progress.from_json(manifest.progress).sources.values()]
 
     store = StateStore(tmp_path / "state")
-    progress = {f"cars{n}": {0: PartitionProgress(2 - n)} for n in range(2)}
+    ends = [bytes_of(inputs[0], files) for files in range(4)]
+    progress = {f"cars{n}": {0: PartitionProgress(ends[2 - n])} for n in range(2)}
     store.commit(Manifest(1, "run", 1, {}, Progress(progress, (0,)).to_json()))
     assert finished(True) == [False, False]
     assert finished(False) == [True, False]
-    progress["cars0"] = {0: PartitionProgress(2, finished=True)}
+    progress["cars0"] = {0: PartitionProgress(ends[2], finished=True)}
     store.commit(Manifest(2, "run", 1, {}, Progress(progress, (0,)).to_json()))
     assert finished(False) == [True, False]
     for file in range(2, files):
         write_file(inputs[0], file)
-    with pytest.raises(StateError, match=f"'cars0' goes on behind its end: .* at 2 .* {told}"):
+    told = told.format(bytes_of(inputs[0], files))
+    with pytest.raises(StateError, match=f"'cars0' goes on behind its end: .* at {ends[2]} .* {told}"):
         finished(watch)

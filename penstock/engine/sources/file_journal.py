@@ -67,7 +67,7 @@ class FileJournal:
         if self._folder is not None:
             self._entries = [name for name in self._folder.names() if name.startswith(_PREFIX)]
             for name in self._entries:
-                first = int(name.removeprefix(_PREFIX).removesuffix(".json"))
+                first = _first_of(name)
                 if first > len(self.files):
                     raise RunError(f"the journal '{path}' has a gap: no entry leads up to '{name}'")
                 self._add(_read(self._folder, name)[len(self.files) - first :])
@@ -81,6 +81,25 @@ class FileJournal:
                     self._folder.remove(name)
             self._entries.append(_write(self._folder, len(self.files), files))
         self._add(files)
+
+    def replace_from(self, first: int, files: Sequence[InputFile]) -> None:
+        """Puts other files in the place of all from number ``first`` on: those of which nothing was read.
+
+        The latest entries go first, so that a crash in between leaves a journal without a gap, of which some
+        of those files are missing.
+        """
+        if self._folder is not None:
+            for name in reversed(self._entries):
+                begin = _first_of(name)
+                if begin >= first:
+                    self._folder.remove(name)
+                else:
+                    _write(self._folder, begin, self.files[begin:first])
+                    break
+            self._entries = [name for name in self._entries if _first_of(name) < first]
+        del self.files[first:], self._marks[first + 1 :]
+        if files:
+            self.append(files)
 
     def mark(self, files: int) -> str:
         """What the manifest keeps of the first so many files, to know the journal again."""
@@ -102,6 +121,10 @@ class FileJournal:
             self.files.append(file)
             said = json.dumps([self._marks[-1], *astuple(file)])
             self._marks.append(checksum(said.encode()))
+
+
+def _first_of(entry: str) -> int:
+    return int(entry.removeprefix(_PREFIX).removesuffix(".json"))
 
 
 def _look(path: Path, size: int) -> str:

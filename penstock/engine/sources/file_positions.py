@@ -141,11 +141,7 @@ class FilePositions(Positions):
         found = [path.absolute() for path in self._source.list_files()]
         then_ns = self._clock()
         self._list_again_ns = then_ns + (10 * (then_ns - now_ns) if then_ns - now_ns > _QUICK_NS else 0)
-        new = [
-            InputFile.of(path, max(1, self._source.units_in(path)))
-            for path in found
-            if str(path) not in self._known
-        ]
+        new = [input_file(self._source, path) for path in found if str(path) not in self._known]
         if new:
             self._journal.append(new)
             self._known.update(file.path for file in new)
@@ -154,7 +150,7 @@ class FilePositions(Positions):
 
 
 def check_same(known: Sequence[InputFile], found: Sequence[Path]) -> None:
-    """Refuses to go on where files of a source that is to end have come, gone or changed."""
+    """Refuses to go on inside a run where files of a source that is to end have come, gone or changed."""
     names = {str(path.absolute()) for path in found}
     changes = [f"'{file.path}' is gone" for file in known if file.path not in names]
     changes += [f"'{name}' is new" for name in sorted(names - {file.path for file in known})]
@@ -163,19 +159,22 @@ def check_same(known: Sequence[InputFile], found: Sequence[Path]) -> None:
         raise files_changed(changes)
 
 
-def check_watched(known: Sequence[InputFile], position: int) -> list[str]:
-    """What has become of the files of a watched folder, of which so much has been read; in words. Those that
-    are still to be read must be as they were."""
+def check_read(source: ListedSource, files: Sequence[InputFile], position: int) -> list[str]:
+    """What has become of the files of a source of which so much has been read; in words. Those that were
+    begun must be as they were, unless the source is watched and has read them to their ends."""
+    names = {str(path.absolute()) for path in source.list_files()} if source.bounded else None
     told: list[str] = []
     gone: list[str] = []
     broken: list[str] = []
     end = 0
-    for file in known:
-        end += file.units
-        change = file.change()
+    for file in files:
+        begin, end = end, end + file.units
+        change = file.change() if names is None or file.path in names else "is gone"
         if change is None:
             continue
-        if end > position:
+        if begin >= position:
+            told.append(f"'{file.path}', of which nothing was read, {change}")
+        elif end > position or source.bounded:
             broken.append(f"'{file.path}' {change}")
         elif Path(file.path).exists():
             told.append(f"'{file.path}' {change}, and has been read as it was")
@@ -186,7 +185,33 @@ def check_watched(known: Sequence[InputFile], position: int) -> list[str]:
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         told.append(f"'{gone[0]}'{more}, read before, {'is' if len(gone) == 1 else 'are'} gone")
+    if names is not None:
+        told += [f"'{name}' is new" for name in sorted(names - {file.path for file in files})]
     return told
+
+
+def renew_unread(source: ListedSource, journal: FileJournal, position: int) -> None:
+    """Lists the files anew of which nothing was read, where they have changed: what no version of the
+    checkpoint relies on may be mended, come and go."""
+    files = journal.files
+    ends = accumulate(file.units for file in files)
+    begun = sum(end - file.units < position for file, end in zip(files, ends, strict=True))
+    unread = {file.path: file for file in files[begun:] if file.change() is None}
+    if source.bounded:
+        read = {file.path for file in files[:begun]}
+        paths = [path.absolute() for path in source.list_files()]
+        wanted = [
+            unread.get(str(path)) or input_file(source, path) for path in paths if str(path) not in read
+        ]
+    else:  # the order in which they were found stays
+        wanted = list(unread.values())
+    if wanted != files[begun:]:
+        journal.replace_from(begun, wanted)
+
+
+def input_file(source: ListedSource, path: Path) -> InputFile:
+    """A file as it is now."""
+    return InputFile.of(path, max(1, source.units_in(path)))
 
 
 def files_changed(changes: Sequence[str]) -> RunError:

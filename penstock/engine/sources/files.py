@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from penstock.engine.sources.file_journal import FileJournal
 from penstock.engine.sources.file_parts import FilePart
-from penstock.engine.sources.file_positions import FilePositions, check_same, check_watched
+from penstock.engine.sources.file_positions import FilePositions, check_read, renew_unread
 from penstock.engine.sources.file_reader import FilesReader, FolderReader
 from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
 from penstock.engine.sources.sizes import event_bytes
@@ -149,10 +149,10 @@ class Files(NodeSource):
         known = FileJournal(journal)
         if mark is not None:
             known.check(mark)
-        if not self._watch:
-            check_same(known.files, self.list_files())
-            return []
-        return check_watched(known.files, position)
+        return check_read(self, known.files, position)
+
+    def begin_run(self, journal: str, position: int) -> None:
+        renew_unread(self, FileJournal(journal), position)
 
     # -- files in parts --------------------------------------------------------------------------------------
 

@@ -173,6 +173,10 @@ class NodeSource(Source):
         """
         return []
 
+    def begin_run(self, journal: str, position: int) -> None:
+        """Called when a checkpoint is this run's, which goes on at ``position``: forgets what was noted in
+        the journal of input behind it, if that has changed."""
+
     def shipped(self, folder: str) -> NodeSource:
         """The same source in a form that is cheap to send to other processes.
 

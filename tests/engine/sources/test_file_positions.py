@@ -232,7 +232,7 @@ def test_files_that_changed_since_are_an_error(folder: Path, tmp_path: Path) -> 
     (folder / "a.csv").unlink()
     with pytest.raises(RunError, match=r"a\.csv' is gone and 1 more"):
         source.positions(journal)
-    with pytest.raises(RunError, match=r"a\.csv' is gone and 1 more"):
+    with pytest.raises(RunError, match=r"a\.csv' is gone; put them back"):
         source.check_input(journal, 8, None)
 
 
@@ -273,7 +273,39 @@ def test_of_a_watched_folder_what_was_read_is_told_and_what_is_not_must_be_there
         source.check_input(journal, 20, None)
     (folder / "d.csv").unlink()
     with pytest.raises(RunError, match=r"d\.csv' is gone;"):
-        source.check_input(journal, 16, None)
+        source.check_input(journal, 20, None)
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_files_of_which_nothing_was_read_may_be_mended_come_and_go(
+    watch: bool, folder: Path, tmp_path: Path
+) -> None:
+    journal = str(tmp_path / "journal")
+    for name in "abcde":
+        write(folder, f"{name}.csv", "x", 1, 2)
+        if watch:  # one that ends has all its files from the start
+            watched(folder).positions(journal).latest([0], None)
+    source = Csv(folder, {"x": "int64"}, watch=watch)
+    assert source.positions(journal).latest([8], None) == [30]
+    write(folder, "c.csv", "x", 1, 2, 3)
+    (folder / "d.csv").unlink()
+    write(folder, "bb.csv", "x", 1)
+    mended, gone, *new = source.check_input(journal, 8, None)
+    assert mended.endswith("c.csv', of which nothing was read, has 8 bytes, it had 6")
+    assert gone.endswith("d.csv', of which nothing was read, is gone")
+    assert [told.endswith("bb.csv' is new") for told in new] == ([] if watch else [True])
+    mark = source.positions(journal).mark([8]) if watch else None
+    source.begin_run(journal, 8)
+    source.begin_run(journal, 8)  # nothing is left to do
+    positions = source.positions(journal)
+    assert positions.latest([8], None) == [30]
+    assert mark in (None, positions.mark([8]))
+    order = [part.path.name for part in positions.describe(0, 0, 30)]
+    # Of a watched folder the order of finding counts, else that of names.
+    assert order == [
+        f"{name}.csv" for name in (["a", "b", "e", "bb", "c"] if watch else ["a", "b", "bb", "c", "e"])
+    ]
+    assert source.check_input(journal, 8, None) == []
 
 
 def test_a_file_that_changes_before_it_is_read_is_an_error(folder: Path, tmp_path: Path) -> None:
