@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from penstock.query.errors import PenstockError
@@ -22,8 +23,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from penstock.bench.catalogue import BENCHMARKS
-
     parser = argparse.ArgumentParser(
         prog="penstock", description="Adaptive stream processing for many queries."
     )
@@ -38,17 +37,27 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--workers", type=int, default=0, help="threads on a node; 0 means one per core")
     demo.set_defaults(command=_demo)
 
-    listed = "; ".join(f"{name}: {what}" for name, (_, what) in sorted(BENCHMARKS.items()))
-    bench = commands.add_parser("bench", help="run a benchmark and its baselines", description=listed)
-    bench.add_argument("name", choices=sorted(BENCHMARKS))
-    bench.add_argument("--on", default="node", choices=["node", "spark"], help="the runtime to measure")
-    bench.add_argument("--json", action="store_true", help="print the JSON alone on standard output")
-    bench.add_argument("--full", action="store_true", help="the papers' lengths and repetitions")
-    bench.add_argument("--out", type=Path, default=Path("bench-results"), help="folder for JSON and plots")
-    bench.set_defaults(command=_bench)
-
+    _add_bench(commands.add_parser("bench", help="run a benchmark and its baselines"))
     _add_cluster(commands.add_parser("cluster", help="a Spark cluster on this machine, to try things on"))
     return parser
+
+
+def _add_bench(bench: argparse.ArgumentParser) -> None:
+    """The benchmarks' arguments. They stand beside the package, in a clone: what is installed has none."""
+    try:
+        laboratory = import_module("lab.bench.command")
+    except ModuleNotFoundError:
+        bench.add_argument("name", nargs=argparse.REMAINDER)
+        bench.set_defaults(command=_no_laboratory)
+    else:
+        laboratory.add_arguments(bench)
+
+
+def _no_laboratory(parsed: argparse.Namespace) -> int:
+    raise PenstockError(
+        "benchmarks are not part of the installed package: they need a clone of the project; "
+        "there, 'make setup' installs what they need"
+    )
 
 
 def _add_cluster(cluster: argparse.ArgumentParser) -> None:
@@ -73,18 +82,6 @@ def _demo(parsed: argparse.Namespace) -> int:
     from penstock.demo import run_demo
 
     run_demo(parsed.on, parsed.queries, parsed.cars, parsed.seconds, parsed.workers, parsed.master)
-    return 0
-
-
-def _bench(parsed: argparse.Namespace) -> int:
-    from penstock.bench.catalogue import ON_SPARK, benchmark_named
-    from penstock.bench.report import Options
-
-    if parsed.on == "spark" and parsed.name not in ON_SPARK:
-        raise PenstockError(f"{parsed.name} runs on: node; got 'spark'")
-    report = benchmark_named(parsed.name)(Options(on=parsed.on, full=parsed.full, out=parsed.out))
-    report.save(parsed.out)
-    print(report.json() if parsed.json else report.text())
     return 0
 
 

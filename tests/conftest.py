@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-_SPARK = ("tests/spark/", "tests/bench/test_plain.py")
+_SPARK = ("tests/spark/", "tests/lab/bench/test_plain.py")
 #: Files in that folder that need no session here: they use no Spark, or start drivers of their own.
 _WITHOUT_SESSION = tuple(
     f"tests/spark/test_{name}.py"

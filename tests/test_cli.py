@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.catalogue import BENCHMARKS, benchmark_named
+from lab.bench.catalogue import BENCHMARKS, benchmark_named
 from penstock.cli import main
 from penstock.query.errors import PenstockError
 

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "penstock"
 LAYERS: list[tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
-    ("demo", "bench"),
+    ("demo",),
     ("view",),
     ("__init__",),
     ("app",),
@@ -26,7 +26,6 @@ LAYERS: list[tuple[str, ...]] = [
     ("workloads",),
     ("spark",),
     ("engine",),
-    ("sim",),
     ("cep",),
     ("scaling",),
     ("placement",),
@@ -81,6 +80,7 @@ def test_every_part_of_the_package_has_a_layer() -> None:
 def test_imports_point_downwards(path: Path) -> None:
     own = layer_of(path)
     for module, line in imported(path):
+        assert module.split(".")[0] != "lab", f"{path}:{line}: the package stands without its laboratory"
         if module != "penstock" and not module.startswith("penstock."):
             continue
         other = module.split(".")[1] if "." in module else "__init__"
@@ -93,6 +93,27 @@ def test_spark_is_imported_in_its_folder_only(path: Path) -> None:
         return
     for module, line in imported(path):
         assert module.split(".")[0] not in ("pyspark", "py4j"), f"{path}:{line} imports {module}"
+
+
+def test_only_benchmarks_need_the_laboratory(tmp_path: Path) -> None:
+    (tmp_path / "penstock").symlink_to(PACKAGE)  # as it is installed: nothing stands beside it
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+    def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = (
+            "import sys\n"
+            f"sys.path = [{str(tmp_path)!r}, *(p for p in sys.path if p and p != {str(ROOT)!r})]\n"
+            "from penstock.cli import main\n"
+            f"sys.exit(main({list(arguments)!r}))"
+        )
+        return subprocess.run(
+            [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    told = penstock("bench", "yahoo", "--json")
+    assert told.returncode == 2
+    assert told.stderr.startswith("penstock: benchmarks are not part of the installed package")
+    assert penstock("demo", "--help").returncode == 0
 
 
 # -- what importing and running loads --------------------------------------------------

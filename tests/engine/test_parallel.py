@@ -10,15 +10,15 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from lab.workloads.shop.data import ShopSettings
+from lab.workloads.shop.query import ledger
+from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.engine.migration import Exchange, Migration
 from penstock.engine.summary import Summary
 from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl
 from penstock.routing.route import Move, Route, moves_between
 from penstock.scheduling.catalogue import POLICIES
-from penstock.workloads.shop.data import ShopSettings
-from penstock.workloads.shop.query import ledger
-from penstock.workloads.shop.source import EVENT_TIME, shop_source
 from tests.engine.test_equivalence import check_run
 from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 

@@ -11,15 +11,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from lab.workloads.shop.data import FIELDS, ShopEvents, ShopSettings
+from lab.workloads.shop.query import commcount, ledger
+from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl
 from penstock.routing.route import partitions_of
 from penstock.spark.balancing import Balancing, observed
 from penstock.spark.stages import Stages, cut
 from penstock.state.store import StateStore
-from penstock.workloads.shop.data import FIELDS, ShopEvents, ShopSettings
-from penstock.workloads.shop.query import commcount, ledger
-from penstock.workloads.shop.source import EVENT_TIME, shop_source
 from tests.reference import Row, run_reference
 
 ROUTE = (0, 1, 0, 1)

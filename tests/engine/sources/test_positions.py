@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.workloads.yahoo.data import FIELDS as YAHOO_FIELDS
+from lab.workloads.yahoo.data import YahooSettings
+from lab.workloads.yahoo.replay import YahooReplay
 from penstock.engine.sources.generator import STRIPE
 from penstock.engine.sources.offsets import STRETCH, OffsetPositions, ready_within
 from penstock.engine.sources.reader import ENDLESS, NodeSource, Reader, Resume
@@ -19,9 +22,6 @@ from penstock.query.errors import RunError
 from penstock.query.types import Schema
 from penstock.sources import Columns, Generator, Rows, Traffic
 from penstock.workloads.traffic.simulation import TrafficSettings
-from penstock.workloads.yahoo.data import FIELDS as YAHOO_FIELDS
-from penstock.workloads.yahoo.data import YahooSettings
-from penstock.workloads.yahoo.replay import YahooReplay
 from tests.engine.sources.drain import Drain, RangeDrain
 
 SECOND = 1_000_000_000

@@ -1,0 +1,1 @@
+"""The laboratory: what measures, models and compares Penstock. The package never imports it."""

@@ -1,0 +1,1 @@
+"""What all benchmarks share: reports, plots, rates, memory, and machines that are not alone."""

@@ -1,0 +1,1 @@
+"""Patterns in parallel: what the splitter carries and what a second instance brings."""

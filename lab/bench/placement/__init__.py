@@ -1,0 +1,1 @@
+"""Groups, deployment and partitioners: the figures of Ms-Stream, simulated and on Spark."""

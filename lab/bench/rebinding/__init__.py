@@ -1,0 +1,1 @@
+"""Which binding when: the figures of local operator rebinding, simulated and measured."""

@@ -1,0 +1,1 @@
+"""RIoTBench as EdgeWise runs it."""

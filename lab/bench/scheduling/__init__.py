@@ -1,0 +1,1 @@
+"""Policies, passes and memory compared on one engine."""

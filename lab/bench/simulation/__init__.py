@@ -1,0 +1,1 @@
+"""What the simulator predicts beside what the engine does."""

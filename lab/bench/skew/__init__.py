@@ -1,0 +1,1 @@
+"""Skewed keys: routing tables compared, simulated and measured."""

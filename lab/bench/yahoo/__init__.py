@@ -1,0 +1,1 @@
+"""The Yahoo streaming benchmark, on a node and on Spark."""

@@ -1,0 +1,1 @@
+"""The simulator: the product's own policies on machines that are not there."""

@@ -1,0 +1,1 @@
+"""The workloads that benchmarks run: the papers' and public ones, generated."""

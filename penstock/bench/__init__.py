@@ -1,1 +1,0 @@
-"""Benchmarks: a workload and its baselines in one run, as figures, ratios and plots."""

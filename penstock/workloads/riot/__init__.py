@@ -1,6 +1,0 @@
-"""RIoTBench: four topologies over messages of city sensors, with the operators of an edge box."""
-
-from penstock.workloads.riot.settings import RiotSettings
-from penstock.workloads.riot.topologies import INSTANCES, TOPOLOGIES, input_of, topology
-
-__all__ = ["INSTANCES", "TOPOLOGIES", "RiotSettings", "input_of", "topology"]
