@@ -50,7 +50,7 @@ reference: setup ## re-make what is made from declarations: tables of the docs, 
 
 # Versions already in the file are kept where they still fit; UPGRADE=--upgrade moves all of them.
 lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)
-	$(BIN)/uv pip compile pyproject.toml --group dev --group build --output-file requirements.lock \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group lab --group dev --group build --output-file requirements.lock \
 		--python-version 3.11 --universal --fork-strategy fewest \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet $(UPGRADE)
 	@if grep -n '://' requirements.lock; then echo "requirements.lock must hold no addresses" >&2; exit 1; fi

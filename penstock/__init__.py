@@ -24,6 +24,7 @@ from penstock.query.bound import bound, previous
 from penstock.query.degree import Degree
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
+from penstock.query.extras import Extra, needed
 from penstock.query.keyed import KeyedStream, WindowedStream
 from penstock.query.pattern_sets import PatternSet
 from penstock.query.patterns import Pattern, aperiodic, event, periodic
@@ -108,7 +109,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'penstock' has no attribute '{name}'")
-    module = import_module(_LAZY[name])
+    with needed(Extra.SPARK, f"ps.{name}", "run the app with on=ps.Node()"):
+        module = import_module(_LAZY[name])
     value = module if _LAZY[name] == f"penstock.{name}" else getattr(module, name)
     globals()[name] = value
     return value

@@ -10,6 +10,7 @@ from penstock.query.connectors import Sink, Source
 from penstock.query.durations import Duration
 from penstock.query.errors import QueryError, Writing
 from penstock.query.explain import explain_mermaid, explain_text
+from penstock.query.extras import Extra, needed
 from penstock.query.graph import Graph
 from penstock.query.step import check_name
 from penstock.query.stream import Stream
@@ -95,7 +96,8 @@ class App:
 
 
 def _default_runtime() -> Runtime[Any]:
-    from penstock.spark.runtime import Spark
+    with needed(Extra.SPARK, "a run without on=", "write app.run(on=ps.Node())"):
+        from penstock.spark.runtime import Spark
 
     return Spark()
 
@@ -103,6 +105,8 @@ def _default_runtime() -> Runtime[Any]:
 def _places(on: Runtime[Any] | None, graph: Graph) -> Mapping[str, str]:
     if on is not None:
         return getattr(on, "places", lambda graph: {})(graph)
-    from penstock.spark.places import places
-
+    try:
+        from penstock.spark.places import places
+    except ModuleNotFoundError:  # Spark is not installed: nothing runs there
+        return {}
     return places(graph)

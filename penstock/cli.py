@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from penstock.query.errors import PenstockError
+from penstock.query.extras import Extra, needed
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,14 +80,16 @@ def _add_cluster(cluster: argparse.ArgumentParser) -> None:
 
 
 def _demo(parsed: argparse.Namespace) -> int:
-    from penstock.demo import run_demo
+    with needed(Extra.VIEW, "the demo's view"):
+        from penstock.demo import run_demo
 
     run_demo(parsed.on, parsed.queries, parsed.cars, parsed.seconds, parsed.workers, parsed.master)
     return 0
 
 
 def _cluster_up(parsed: argparse.Namespace) -> int:
-    from penstock.spark.cluster import LocalCluster
+    with needed(Extra.SPARK, "a Spark cluster"):
+        from penstock.spark.cluster import LocalCluster
 
     hosts = parsed.hosts.split(",")
     cluster = LocalCluster(
@@ -99,7 +102,8 @@ def _cluster_up(parsed: argparse.Namespace) -> int:
 
 
 def _cluster_down(parsed: argparse.Namespace) -> int:
-    from penstock.spark.cluster import LocalCluster
+    with needed(Extra.SPARK, "a Spark cluster"):
+        from penstock.spark.cluster import LocalCluster
 
     state = LocalCluster(parsed.folder).down()
     print(f"no cluster is up in '{parsed.folder}'" if state is None else f"{state.master} is down")
@@ -107,7 +111,8 @@ def _cluster_down(parsed: argparse.Namespace) -> int:
 
 
 def _cluster_status(parsed: argparse.Namespace) -> int:
-    from penstock.spark.cluster import LocalCluster
+    with needed(Extra.SPARK, "a Spark cluster"):
+        from penstock.spark.cluster import LocalCluster
 
     state = LocalCluster(parsed.folder).state()
     print(f"no cluster is up in '{parsed.folder}'" if state is None else state)

@@ -8,6 +8,7 @@ from penstock.app import App
 from penstock.engine.sinks.memory import Memory
 from penstock.query.connectors import Sink
 from penstock.query.errors import PenstockError
+from penstock.query.extras import Extra, needed
 from penstock.view import LiveView, SparkView, busiest_table, latency_table, spark_summary_table
 from penstock.workloads.traffic.queries import replicated
 from penstock.workloads.traffic.simulation import TrafficSettings
@@ -53,7 +54,8 @@ def run_demo(on: str, queries: int, cars: int, seconds: float, workers: int, mas
 
 
 def _on_spark(app: App, master: str, console: Console) -> str:
-    from penstock.spark.runtime import Spark
+    with needed(Extra.SPARK, "the demo on Spark", "run penstock demo --on node"):
+        from penstock.spark.runtime import Spark
 
     with SparkView("traffic") as view:
         view.starting("building operators and starting Spark")

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from penstock.cep.degree_control import DegreeControl
+from typing import TYPE_CHECKING
+
 from penstock.cep.instances import Detector, Matches
 from penstock.cep.selections import Cuts, EventBatch, Predicates
 from penstock.cep.splitter_pairs import (
@@ -21,9 +22,13 @@ from penstock.cep.splitter_pairs import (
 )
 from penstock.cep.splitter_rows import OpenSelection, RowPredicates
 from penstock.cep.splitter_windows import TimeWindows, TupleWindows
-from penstock.scaling.planner import QueueingPlanner
-from penstock.scaling.profiles import OperatorProfile, measure_profile
-from penstock.scaling.slices import Slicing
+from penstock.query.extras import Extra, Lazy, lazy_names
+
+if TYPE_CHECKING:
+    from penstock.cep.degree_control import DegreeControl
+    from penstock.scaling.planner import QueueingPlanner
+    from penstock.scaling.profiles import OperatorProfile, measure_profile
+    from penstock.scaling.slices import Slicing
 
 __all__ = [
     "Aperiodic",
@@ -48,3 +53,17 @@ __all__ = [
     "measure_profile",
     "one_of",
 ]
+
+# Loaded when first asked for: a fixed degree needs nothing beyond the package.
+_LAZY = {
+    "DegreeControl": Lazy(Extra.DEGREE, "penstock.cep.degree_control", "DegreeControl"),
+    "OperatorProfile": Lazy(Extra.DEGREE, "penstock.scaling.profiles", "OperatorProfile"),
+    "QueueingPlanner": Lazy(Extra.DEGREE, "penstock.scaling.planner", "QueueingPlanner"),
+    "Slicing": Lazy(Extra.DEGREE, "penstock.scaling.slices", "Slicing"),
+    "measure_profile": Lazy(Extra.DEGREE, "penstock.scaling.profiles", "measure_profile"),
+}
+__getattr__ = lazy_names(__name__, _LAZY)
+
+
+def __dir__() -> list[str]:
+    return __all__

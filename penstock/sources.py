@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.engine.sources.columns import Columns, Rows
 from penstock.engine.sources.files import Arrow, Csv, Files, JsonLines, Parquet
 from penstock.engine.sources.generator import Generator
 from penstock.engine.sources.lines import TcpLines
-from penstock.engine.sources.mqtt import Mqtt
+from penstock.query.extras import Extra, Lazy, lazy_names
 from penstock.workloads.traffic.source import Traffic
 
 if TYPE_CHECKING:
+    from penstock.engine.sources.mqtt import Mqtt
     from penstock.spark.formats import SparkFormat
     from penstock.spark.frames import SparkStream as Spark
 
@@ -32,15 +32,14 @@ __all__ = [
     "Traffic",
 ]
 
-# Loaded when first asked for: the other sources need no Spark.
+# Loaded when first asked for: the other sources need nothing beyond the package.
 _LAZY = {
-    "Spark": ("penstock.spark.frames", "SparkStream"),
-    "SparkFormat": ("penstock.spark.formats", "SparkFormat"),
+    "Mqtt": Lazy(Extra.MQTT, "penstock.engine.sources.mqtt", "Mqtt"),
+    "Spark": Lazy(Extra.SPARK, "penstock.spark.frames", "SparkStream"),
+    "SparkFormat": Lazy(Extra.SPARK, "penstock.spark.formats", "SparkFormat"),
 }
+__getattr__ = lazy_names(__name__, _LAZY)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'penstock.sources' has no attribute '{name}'")
-    module, found = _LAZY[name]
-    return getattr(import_module(module), found)
+def __dir__() -> list[str]:
+    return __all__

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.scaling.cpu_rule import CpuHistory, CpuRule
+from lab.baselines.cpu_rule import CpuHistory, CpuRule
 from penstock.scaling.planner import DegreePlan, QueueingPlanner, Workload
 from penstock.scaling.slices import ArrivalLog, Slicing
 

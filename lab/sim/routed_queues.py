@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.baselines.routing.grouping import Grouping
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from lab.sim.routing import RowCosts, merges_by_task, results_by_task
-from penstock.routing.grouping import Grouping
 from penstock.routing.router import Hashes
-from penstock.routing.two_tier import TwoTierGrouping
 
 
 @dataclass(frozen=True)

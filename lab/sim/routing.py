@@ -15,12 +15,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from lab.baselines.routing.grouping import Grouping
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from penstock.kernels.hashing import hash_i64
-from penstock.routing.grouping import Grouping
 from penstock.routing.imbalance import load_imbalance
 from penstock.routing.route import Move
 from penstock.routing.router import Hashes, Tasks
-from penstock.routing.two_tier import TwoTierGrouping
 
 Floats = NDArray[np.float64]
 

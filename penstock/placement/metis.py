@@ -9,6 +9,7 @@ import numpy as np
 from penstock.placement.partitioner import Groups, check_groups, renumbered
 from penstock.placement.quality import group_loads, objective
 from penstock.placement.task_graph import TaskGraph
+from penstock.query.extras import Extra, needed
 
 #: METIS counts in integers of 32 bits; sums of all weights stay far below their end.
 _WEIGHT_SUM = 1_000_000
@@ -69,7 +70,8 @@ class Metis:
         return min(sorted(found), key=key)
 
     def _divided(self, graph: TaskGraph, groups: int, recursive: bool) -> Groups:
-        import pymetis
+        with needed(Extra.SPARK, "METIS"):
+            import pymetis
 
         traffic, neighbours = graph.traffic(), graph.neighbours()
         starts = [0, *np.cumsum([len(tasks) for tasks in neighbours]).tolist()]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.baselines.cpu_rule import CpuHistory, CpuRule
 from penstock.query.errors import PenstockError
 from penstock.scaling.adaptation import Act, Command, Fleet, Phase
-from penstock.scaling.cpu_rule import CpuHistory, CpuRule
 
 TH = 60.0
 

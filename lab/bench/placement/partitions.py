@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lab.baselines.random_graphs import layered
 from lab.bench.measuring.rates import Lengths, run_unpaced
 from lab.bench.measuring.report import median, progress
 from lab.sim.cluster_apps import comm_count, top_n
@@ -19,7 +20,6 @@ from penstock.placement.measured import measured_graph
 from penstock.placement.network import check_installed
 from penstock.placement.partitioner import Partitioner
 from penstock.placement.quality import Quality
-from penstock.placement.random_graphs import layered
 from penstock.placement.task_graph import TaskGraph
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph

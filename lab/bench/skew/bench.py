@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from lab.baselines.routing.catalogue import DEFAULT_PARTITIONS_PER_TASK
 from lab.bench.measuring.report import Options, Report, progress
 from lab.bench.skew.costs import measure_costs
 from lab.bench.skew.measured import WORKERS, MeasuredPlan, measure_node, measure_spark
@@ -34,7 +35,6 @@ from lab.bench.skew.simulated import (
     latencies,
     over_chi,
 )
-from penstock.routing.catalogue import DEFAULT_PARTITIONS_PER_TASK
 from penstock.routing.rebalancer import DEFAULT_CHI
 
 ROUNDS = 200  # the work of the heavy function

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.baselines.routing.catalogue import DEFAULT_PARTITIONS_PER_TASK, GROUPINGS, grouping_named
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from lab.bench.measuring.report import median, progress
 from lab.bench.skew.costs import SkewCosts
 from lab.sim.routed_queues import QueueSetting, mean_latency_ms
 from lab.sim.routing import RoutingRun, RowCosts, best_share, hashed, simulate
 from lab.workloads.shop.data import FIELDS, ShopEvents, ShopSettings, popularity
-from penstock.routing.catalogue import DEFAULT_PARTITIONS_PER_TASK, GROUPINGS, grouping_named
 from penstock.routing.control import RoutingControl
 from penstock.routing.router import Hashes
-from penstock.routing.two_tier import TwoTierGrouping
 
 TASKS = 16
 ITEMS = 100_000

@@ -11,6 +11,7 @@ from penstock.engine.sinks.base import BatchWriter, NodeSink, Resumed, Writer
 from penstock.engine.sinks.json_lines import JsonText
 from penstock.engine.sources.mqtt import check_qos
 from penstock.query.errors import QueryError, RunError
+from penstock.query.extras import Extra, needed
 from penstock.query.types import DataType, Schema
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Mqtt(NodeSink):
         client_id: str = "",
         connect_seconds: float = 10.0,
     ) -> None:
-        from penstock.engine.broker import Broker
+        with needed(Extra.MQTT, "an MQTT sink"):
+            from penstock.engine.broker import Broker
 
         if not topic or "+" in topic or "#" in topic:
             hint = "one topic without wildcards, e.g. 'results/errors'"

@@ -18,6 +18,7 @@ from penstock.engine.sources.values import decode
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
+from penstock.query.extras import Extra, needed
 from penstock.query.types import Schema
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class Mqtt(NodeSource):
         ordered: bool = False,
         connect_seconds: float = 10.0,
     ) -> None:
-        from penstock.engine.broker import Broker
+        with needed(Extra.MQTT, "an MQTT source"):
+            from penstock.engine.broker import Broker
 
         self._format = format or ("text" if schema is None else "jsonl")
         if self._format not in ("jsonl", "csv", "text"):

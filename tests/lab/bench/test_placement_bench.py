@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
+from lab.baselines.random_graphs import layered
 from lab.bench.placement.partitions import (
     Partitioned,
     cut_ratios,
@@ -32,7 +33,6 @@ from lab.bench.traffic_feed import Arrivals, Batch, Measured
 from lab.sim.cluster import Cluster
 from penstock.placement.measured import measured_graph
 from penstock.placement.quality import Quality
-from penstock.placement.random_graphs import layered
 from penstock.query.errors import PenstockError
 from penstock.query.user_functions import Context
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.baselines.routing.catalogue import GROUPINGS
 from lab.bench.catalogue import BENCHMARKS
 from lab.bench.skew import simulated as skew_simulated
 from lab.bench.skew.costs import SkewCosts
@@ -19,7 +20,6 @@ from lab.bench.skew.plots import (
     draw_measured,
 )
 from lab.bench.skew.simulated import Plan, changing, counts, heavy, items_of, latencies
-from penstock.routing.catalogue import GROUPINGS
 
 COSTS = SkewCosts(ledger_ns=50_000.0, count_ns=100.0, merge_ns=80.0, rank_ns=400.0, moved_ns=50.0)
 SMALL = Plan(batches=8, batch_rows=5_000, counted_batches=4, counted_rows=2_000, latency_s=1.0)

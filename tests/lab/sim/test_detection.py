@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.baselines.cpu_rule import CpuRule
 from lab.sim.detection import DetectionLoad, simulate_detection
 from lab.sim.detection_control import ByCpu, ByQueueing, Constant, Frame
 from lab.sim.queue_lengths import QueueLengths
@@ -14,7 +15,6 @@ from penstock.cep.assignment import Assignment
 from penstock.cep.instances import Assigned, EventBuffer, work_on
 from penstock.cep.selections import EventBatch
 from penstock.cep.splitter import Splitter
-from penstock.scaling.cpu_rule import CpuRule
 from penstock.scaling.degree import Requirement
 from penstock.scaling.planner import QueueingPlanner
 from penstock.scaling.profiles import measure_profile

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.baselines.routing.catalogue import grouping_named
+from lab.baselines.routing.hashed import HashGrouping
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from lab.sim.routed_queues import QueueSetting, mean_latency_ms
 from lab.sim.routing import RowCosts, best_share, hashed, merges_by_task, simulate
 from lab.workloads.shop.data import popularity
-from penstock.routing.catalogue import grouping_named
 from penstock.routing.control import RoutingControl
-from penstock.routing.hashed import HashGrouping
-from penstock.routing.two_tier import TwoTierGrouping
 
 
 def test_a_batch_takes_as_long_as_its_slowest_task_by_hand() -> None:

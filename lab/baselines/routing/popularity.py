@@ -6,8 +6,8 @@ import numpy as np
 from datasketches import frequent_items_error_type, frequent_items_sketch
 from numpy.typing import NDArray
 
+from lab.baselines.routing.shuffle import ShuffleGrouping
 from penstock.routing.router import Hashes, Tasks
-from penstock.routing.shuffle import ShuffleGrouping
 
 #: A key is hot if it has a fifth of a task's fair share: fewer such keys than 5 · tasks can exist.
 _OF_A_TASK = 0.2

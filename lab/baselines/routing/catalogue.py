@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lab.baselines.routing.grouping import Grouping
+from lab.baselines.routing.hashed import HashGrouping
+from lab.baselines.routing.partial_key import PartialKeyGrouping
+from lab.baselines.routing.popularity import PopularityGrouping
+from lab.baselines.routing.shuffle import ShuffleGrouping
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from penstock.query.errors import PenstockError
-from penstock.routing.grouping import Grouping
-from penstock.routing.hashed import HashGrouping
-from penstock.routing.partial_key import PartialKeyGrouping
-from penstock.routing.popularity import PopularityGrouping
-from penstock.routing.shuffle import ShuffleGrouping
-from penstock.routing.two_tier import TwoTierGrouping
 
 #: Enough for a hot partition to have little in it besides its hot key.
 DEFAULT_PARTITIONS_PER_TASK = 16

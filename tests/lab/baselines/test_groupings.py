@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lab.baselines.routing.catalogue import GROUPINGS, grouping_named
+from lab.baselines.routing.grouping import Grouping, partial_results
+from lab.baselines.routing.partial_key import PartialKeyGrouping
+from lab.baselines.routing.popularity import PopularityGrouping
+from lab.baselines.routing.two_tier import TwoTierGrouping
 from penstock.query.errors import PenstockError
-from penstock.routing.catalogue import GROUPINGS, grouping_named
-from penstock.routing.grouping import Grouping, partial_results
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning
-from penstock.routing.partial_key import PartialKeyGrouping
-from penstock.routing.popularity import PopularityGrouping
-from penstock.routing.two_tier import TwoTierGrouping
 
 TASKS = 4
 
