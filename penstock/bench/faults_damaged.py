@@ -58,7 +58,7 @@ def _damaged_start(world: World, image: Path) -> None:
         if not differences:
             fault.settle(Outcome.HARMLESS)
         elif is_told_by_verify(world):
-            fault.settle(Outcome.REFUSED)
+            fault.settle(Outcome.TOLD)
         else:
             world.problems.append(f"not noticed: {told}")
             world.blame([fault], differences)
