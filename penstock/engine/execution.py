@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from penstock.engine import collector
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
+from penstock.engine.endless import watch
 from penstock.engine.operator_threads import OperatorThreads
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
@@ -37,6 +38,7 @@ class Execution:
         self._settings = settings
         self._memory = MemoryCoordinator()
         self._vertices = assemble(graph, settings, self._memory, on_built)
+        watch(vertex.operator for vertex in self._vertices)
         runner: type[WorkerPool | OperatorThreads | BoundThreads]
         if settings.binding is not None:
             runner = BoundThreads

@@ -18,6 +18,7 @@ from penstock.memory.edges import START_OF_TIME, Outlet
 from penstock.memory.layout import LATE, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.metrics.degree import DegreeMetrics
+from penstock.operators.endless import Remembered
 from penstock.query.graph import Node, Port
 from penstock.state.errors import StateError
 from penstock.state.tables import StateRows, StateTables, TableFormat
@@ -218,6 +219,11 @@ class Operator(ABC):
     def state_bytes(self) -> int:
         """Memory that its state takes, for metrics."""
         return 0
+
+    @property
+    def remembered(self) -> Remembered | None:
+        """What it keeps for ever; None for what forgets."""
+        return None
 
     @property
     def dropped_runs(self) -> int:

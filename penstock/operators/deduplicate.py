@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ from penstock.kernels.cache import compile_kernel
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.base import Build, Operator
+from penstock.operators.endless import Remembered
 from penstock.operators.ordered_buffer import OrderedBuffer
 from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import DeduplicateSpec, Port
@@ -49,6 +51,7 @@ class Deduplicate(Operator):
         # With ``within``: (entries, times) of kept events, in the order of time, to find those to forget.
         self._kept: deque[tuple[Ints, Ints]] = deque()
         self._kept_events = 0
+        self.on_growth: Callable[[Deduplicate], None] | None = None  # hears of every longer table
         self._copied = _copies(layout, build.outputs.get(Port.MAIN) or Layout(()))
         self._choose = _kernel()
         last_kept = Field("$last_kept", DataType.TIMESTAMP)
@@ -111,6 +114,8 @@ class Deduplicate(Operator):
         longer = np.zeros(self._table.capacity, np.int64)
         longer[: len(self._last_kept)] = self._last_kept
         self._last_kept = longer
+        if self.on_growth is not None:
+            self.on_growth(self)
 
     def _state_rows(self) -> list[StateRows]:
         held = self._held.rows()
@@ -157,8 +162,16 @@ class Deduplicate(Operator):
         return len(self._table)
 
     @property
+    def remembered(self) -> Remembered | None:
+        return None if self._within is not None else Remembered(len(self._table), self._key_bytes)
+
+    @property
     def state_bytes(self) -> int:
-        return self._held.bytes + self._table.nbytes + self._last_kept.nbytes + 16 * self._kept_events
+        return self._held.bytes + self._key_bytes + 16 * self._kept_events
+
+    @property
+    def _key_bytes(self) -> int:
+        return self._table.nbytes + self._last_kept.nbytes
 
 
 def _copies(layout: Layout, output: Layout) -> list[tuple[int | None, np.dtype[Any]]]:

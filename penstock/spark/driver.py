@@ -15,6 +15,7 @@ from penstock.engine.sinks.base import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
+from penstock.operators.endless import EndlessState, Remembered
 from penstock.query.graph import SourceSpec
 from penstock.spark import results
 from penstock.spark.collected import Collected
@@ -96,6 +97,7 @@ class Driver:
         #: Whether a lone task runs in this process. Among groups it does not: Python code of a heavy one
         #: would hold the others up.
         self.works_here = True
+        self._endless = EndlessState()
         self._has_files = False  # some of the batch stands in files
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
@@ -248,6 +250,7 @@ class Driver:
     ) -> BatchProgress:
         pending: dict[str, int] = {}
         tasks_ms: dict[str, float] = {}
+        remembered: dict[str, Remembered] = {}
         in_job: dict[str, float] = {}  # those that ran inside the Spark job
         self.late, self.failed = {}, {}
         entries = []
@@ -259,6 +262,8 @@ class Driver:
             for operator, rows in report.get("pending", {}).items():
                 for query in self._queries_of.get(operator, ()):
                     pending[query] = pending.get(query, 0) + rows
+            for step, size in report.get("remembered", {}).items():
+                remembered[step] = remembered.get(step, Remembered(0, 0)) + Remembered(*size)
             for operator, busy_ns in report.get("busy_ns", {}).items():
                 self.busy_ns[operator] = self.busy_ns.get(operator, 0) + busy_ns
             for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
@@ -268,6 +273,7 @@ class Driver:
                     in_job[named] = max(in_job.get(named, 0.0), ms)
             if report.get("entry") is not None:
                 entries.append(report["entry"])
+        self._endless.look(remembered)
         rows_in = sum(report.get("events", 0) for report in collected.reports)
         self.rows_before = rows_in or self.rows_before  # of what Spark aggregates it tells later
         known = sum(in_job.values())

@@ -90,7 +90,7 @@ def store(
     count = local.job.virtual_partitions
     written = store.write(manifest.version + 1, number, attempt, local.job.run_id, state, count, base)
     local.warm[engine.key] = Warm(task, partitions_of(before.routing, task), written.entry, written.base)
-    report: dict[str, Any] = {"pending": pending}
+    report: dict[str, Any] = {"pending": pending, "remembered": _remembered(engine)}
     report["entry"] = None if written.entry is None else written.entry.plain()
     if before.tasks > 1:
         report["held"] = _held(state, count)
@@ -114,6 +114,12 @@ def _held(state: Mapping[str, StateTables], partitions: int) -> list[int]:
         for table in tables.values():
             held += np.bincount(virtual_partitions(table, partitions), minlength=partitions)
     return held.tolist()
+
+
+def _remembered(engine: StageEngine) -> dict[str, list[int]]:
+    """What steps keep for ever here: keys and bytes."""
+    kept = ((operator.step, operator.remembered) for operator in engine.operators.values())
+    return {step: [size.keys, size.bytes] for step, size in kept if size is not None}
 
 
 def _routed(tables: StateTables, route: int) -> StateTables:

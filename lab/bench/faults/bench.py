@@ -79,7 +79,7 @@ def _kinds(cluster: LocalCluster) -> tuple[Kind, ...]:
 
     return (
         Kind("undisturbed", undisturbed, weight=0),
-        Kind("kills", kills, weight=6),
+        Kind("kills", kills, weight=10),
         Kind("disturbances", disturbances, weight=3),
         Kind("damages", damages, weight=4),
         Kind("second starts", second_starts, weight=2),

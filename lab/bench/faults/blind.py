@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import time
+
 from lab.bench.faults.power import PowerRecorder
 from lab.bench.faults.run import Ending, Role
 from lab.bench.faults.unprotected import Protection
 from lab.bench.faults.world import World
 
 _BATCH_S = 0.3
+_SECOND_S = 60.0
 
 
 def without_fencing(world: World) -> int:
-    """Two runs in one checkpoint: how many rows are missing or too many."""
+    """Two runs in one checkpoint, the first of which stood still: how many rows are missing or too many."""
     bare = [Protection.LOCKS, Protection.FENCING]
     first = world.start(batch_s=_BATCH_S, without=bare)
     first.until_batches(2)
+    stopped = first.stop(Role.ALL)
     second = world.start(batch_s=_BATCH_S, without=bare)
-    endings = [first.until_ended(), second.until_ended()]
-    if Ending.COMPLETE not in endings and world.start(without=bare).until_ended() is not Ending.COMPLETE:
+    second.until_batches(2, patience_s=_SECOND_S)
+    first.resume(stopped)
+    until_s = time.monotonic() + _SECOND_S  # each may wait for ever for what the other has read
+    while (first.lives or second.lives) and time.monotonic() < until_s:
+        time.sleep(0.1)
+    for run in (first, second):
+        run.end()
+    ends = first.ending, second.ending
+    if Ending.COMPLETE not in ends and world.start(without=bare).until_ended() is not Ending.COMPLETE:
         return sum(rows.total() for rows in world.expected.values())  # nothing can be had any more
     return sum(difference.rows for difference in world.differences())
 

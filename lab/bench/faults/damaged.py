@@ -28,9 +28,10 @@ def damages(world: World) -> None:
     run.end()
     image = world.folder / "image"
     shutil.copytree(world.plan.root, image)
-    for _ in range(_DAMAGES):
+    kinds = sorted(kinds_of_files(image))
+    for kind in choose.sample(kinds, min(_DAMAGES, len(kinds))):
         restore(image, world.plan.root)
-        _damaged_start(world, image)
+        _damaged_start(world, image, kind)
     restore(image, world.plan.root)
     world.to_the_end()
 
@@ -41,12 +42,11 @@ def restore(image: Path, root: Path) -> None:
     shutil.copytree(image, root)
 
 
-def _damaged_start(world: World, image: Path) -> None:
+def _damaged_start(world: World, image: Path, kind: str) -> None:
     root, choose = world.plan.root, world.choose
-    kinds = kinds_of_files(root)
-    kind = choose.choice(sorted(kinds))
-    path, what = choose.choice(kinds[kind]), choose.choice(list(Damage))
-    changed = damage(what, path, kinds[kind], choose)
+    files = kinds_of_files(root)[kind]
+    path, what = choose.choice(files), choose.choice(list(Damage))
+    changed = damage(what, path, files, choose)
     if not changed:
         return
     fault = world.fault(f"damage: {kind}")
@@ -58,7 +58,7 @@ def _damaged_start(world: World, image: Path) -> None:
         if not differences:
             fault.settle(Outcome.HARMLESS)
         elif is_told_by_verify(world):
-            fault.settle(Outcome.REFUSED)
+            fault.settle(Outcome.TOLD)
         else:
             world.problems.append(f"not noticed: {told}")
             world.blame([fault], differences)

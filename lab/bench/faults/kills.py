@@ -8,6 +8,7 @@ from lab.bench.faults.run import Ending, Role
 from lab.bench.faults.world import World
 
 _KILLS = 5
+_DISTURBANCES = 9  # a run has some twenty batches
 #: What ends a run when it is killed.
 _MORTAL = (Role.ALL, Role.ALL, Role.DRIVER, Role.JVM)
 _MOMENTS = ("", "", "", " while it starts", " while it finishes")
@@ -44,7 +45,7 @@ def disturbances(world: World) -> None:
     """Processes that a run can replace are killed, others stopped for a while, several times in one run."""
     choose, batches, faults = world.choose, 0, []
     run = world.start()
-    for _ in range(_KILLS):
+    for _ in range(_DISTURBANCES):
         batches += choose.randint(1, 3)
         if not run.until_batches(batches):
             break

@@ -29,7 +29,7 @@ def full_disk(world: World) -> None:
     run = world.start()
     run.until_batches(choose.randint(1, 6))
     fault = world.fault("full disk")
-    leave, until_s = choose.choice((0, 0, 5_000, 100_000)), time.monotonic() + _FULL_S
+    leave, until_s = choose.choice((0, 0, 5_000, 30_000)), time.monotonic() + _FULL_S
     while run.lives and time.monotonic() < until_s:
         disk.fill(leave)
         time.sleep(0.02)

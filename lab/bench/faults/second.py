@@ -51,8 +51,11 @@ def at_once(world: World) -> None:
     fault = world.fault("second start: at the same moment")
     while first.lives and second.lives:
         time.sleep(0.1)
-    _judge(world, fault, *((first, second) if first.lives else (second, first)))
-    world.to_the_end()
+    goes_on = first.lives or first.ending is Ending.COMPLETE
+    winner, loser = (first, second) if goes_on else (second, first)
+    _judge(world, fault, winner, loser)
+    if world.ended(winner) is not Ending.COMPLETE:
+        world.to_the_end()
 
 
 def _judge(world: World, fault: Fault, first: AppRun, second: AppRun) -> None:

@@ -13,6 +13,7 @@ class Outcome(StrEnum):
     HARMLESS = "harmless"  # the run went on, and its rows are right
     RECOVERED = "recovered"  # a later start went on, and its rows are right
     REFUSED = "refused"  # with an error in our words; without the fault it goes on, and its rows are right
+    TOLD = "told by verify"  # a run does not read its output again; whoever verifies it hears of the fault
     OTHERS_WORDS = "refused in others' words"
     STUCK = "stuck"  # no start goes on
     HUNG = "hung"

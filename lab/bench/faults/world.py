@@ -99,7 +99,7 @@ class World:
     def ended(self, run: AppRun) -> Ending:
         """Waits for the end of a run."""
         ending = run.until_ended()
-        if ending is Ending.BROKEN:
+        if ending is Ending.BROKEN and run.last_error not in self.in_others_words:
             self.in_others_words.append(run.last_error)
         return ending
 

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from lab.bench.faults.disk import SmallDisk
 from lab.bench.faults.inputs import FORMATS, write_inputs
 from lab.bench.faults.outputs import compared, counted, differences, written
 from lab.bench.faults.run import AppRun, Ending, HungError, Role
+from lab.bench.faults.second import at_once
 from lab.bench.faults.table import Outcome, Table
 from lab.bench.faults.world import World
 
@@ -255,6 +257,40 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
     assert run.kill(Role.DRIVER) == 1
     assert run.until_ended() is Ending.KILLED
     assert run.processes(Role.ALL) == []
+
+
+# -- two runs at once --------------------------------------------------------------------------------------
+
+_ONE_AT_A_TIME = """
+import fcntl, os, time
+lock, refused = open('{folder}/lock', 'w'), '{folder}/refused'
+try:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    open(refused, 'w').close()
+    sys.exit(3)
+while not os.path.exists(refused):
+    time.sleep(0.01)
+print('batch 0'); print('complete')
+"""
+
+
+class Twice(World):
+    """Whose runs are programs of which one goes on, once another was refused."""
+
+    def start(self, **changes: Any) -> AppRun:
+        self.starts += 1
+        folder = self.folder / str(self.starts)
+        folder.mkdir()
+        return start(_ONE_AT_A_TIME.format(folder=self.folder), folder)
+
+
+def test_of_two_starts_at_once_the_one_that_goes_on_is_waited_for(tmp_path: Path) -> None:
+    world = Twice(tmp_path / "round", random.Random(1), {}, 1.0)
+    world.choose = random.Random(6)  # in a new checkpoint
+    at_once(world)
+    assert [fault.outcome for fault in world.faults] == [Outcome.REFUSED]
+    assert (world.starts, world.second_starts_admitted) == (2, 0)
 
 
 # -- a round -----------------------------------------------------------------------------------------------
