@@ -110,10 +110,10 @@ def expected_rows(
             inside = [event for event in members if start <= event["ts"] < end]
             row: dict[str, Any] = {}
             for name, one in aggregates.items():
-                if one.expr is None:
+                if not one.operands:
                     row[name] = len(inside)
                 else:
-                    (column,) = one.expr.columns()
+                    (column,) = one.columns()
                     listed = [event[column] for event in inside]
                     if name == "doubled":
                         listed = [wrapped(2 * value, 32) for value in listed]

@@ -68,11 +68,11 @@ def test_keys_tell_parameters_apart() -> None:
     assert sum_("i").key() != avg("i").key()
 
 
-def test_order_and_collection() -> None:
-    assert first("i").kind.needs_order
-    assert not sum_("i").kind.needs_order
-    assert median("i").kind.is_collected
-    assert not max_("i").kind.is_collected
+def test_order_and_nothing() -> None:
+    assert first("i").function.in_order
+    assert not sum_("i").function.in_order
+    assert count("i").function.of_none == 0
+    assert max_("i").function.of_none is None
 
 
 @pytest.mark.parametrize("make", [sum_, avg, variance, median])
