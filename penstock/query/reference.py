@@ -41,7 +41,7 @@ class Methods:
 
 
 _FACE = '''\
-"""The {what} of the language, each in a file of its own. Made by ``make reference``; do not edit."""
+"""{what}, each in a file of its own. Made by ``make reference``; do not edit."""
 
 from __future__ import annotations
 
@@ -57,6 +57,13 @@ _FACES = {
     "aggregates": ("aggregate", ("AGGREGATES", "Aggregate", "AggregateFunction")),
     "windows": ("window", ("WINDOWS", "Window")),
 }
+#: Rooms of functions, and what is in them.
+_ROOMS = {
+    "choices": "Choices between values",
+    "numbers": "Functions of numbers",
+    "texts": "Functions of strings",
+    "times": "Functions of timestamps",
+}
 PAGES = (Path("docs/expressions.md"), Path("docs/guide.md"))
 
 
@@ -71,6 +78,8 @@ def main() -> None:
 def modules() -> dict[Path, str]:
     """The text of each module that is made."""
     made = {Path(f"penstock/query/{room}/__init__.py"): face(room) for room in _FACES}
+    for room, what in _ROOMS.items():
+        made[Path(f"penstock/query/functions/{room}/__init__.py")] = _room(room, what)
     return {Path("penstock/query/expr_methods.py"): methods(), **made}
 
 
@@ -97,6 +106,17 @@ def tables() -> dict[str, str]:
         written = [(_written_as(function), meaning(function)) for function in functions_of(room).values()]
         result[room] = _table(room.removesuffix("s"), written)
     return result
+
+
+def _room(room: str, what: str) -> str:
+    folder = import_module(f"penstock.query.functions.{room}")
+    for module in iter_modules(folder.__path__, f"{folder.__name__}."):
+        import_module(module.name)
+    kinds = [kind for kind in FUNCTIONS.values() if kind.__module__.startswith(folder.__name__)]
+    homes = sorted((kind.__module__, kind.__name__) for kind in kinds)
+    names = "\n".join(f'    "{name}",' for name in sorted(kind.__name__ for kind in kinds))
+    imports = "\n".join(f"from {home} import {name}" for home, name in homes)
+    return _FACE.format(what=what, imports=imports, names=names)
 
 
 def functions_of(room: str) -> dict[str, Callable[..., Any]]:
@@ -129,7 +149,7 @@ def face(room: str) -> str:
         lines += [f"from {module} import {name} as {name}" for name in own]
         lines += [f"from {module} import {', '.join(bare[module])}"] if module in bare else []
     names = "\n".join(f'    "{name}",' for name in functions)
-    return _FACE.format(what=room, imports="\n".join(lines), names=names)
+    return _FACE.format(what=f"The {room} of the language", imports="\n".join(lines), names=names)
 
 
 def methods() -> str:

@@ -10,6 +10,7 @@ from penstock.operators import catalogue, window_aggregates
 from penstock.operators.aggregates import accumulator
 from penstock.query import aggregates
 from penstock.query.aggregates import AGGREGATES, AggregateFunction
+from penstock.query.functions import FUNCTIONS
 from penstock.query.windows import WINDOWS, Window, session, sliding, tumbling
 from penstock.query.word import declared
 from tests.reference_aggregates import AGGREGATE, WINDOW
@@ -27,7 +28,51 @@ SAID_OF_AGGREGATES = {
     "sum": ("sum", 1),
     "variance": ("variance", 1),
 }
+SAID_OF_FUNCTIONS = {
+    "abs": ("abs", 1),
+    "ceil": ("ceil", 1),
+    "coalesce": ("coalesce", 1),
+    "concat": ("concat", 1),
+    "contains": ("contains", 1, "a"),
+    "day": ("day", 1),
+    "day_of_week": ("day_of_week", 1),
+    "ends_with": ("ends_with", 1, "a"),
+    "exp": ("exp", 1),
+    "floor": ("floor", 1),
+    "format_time": ("format_time", 1, "%Y"),
+    "greatest": ("greatest", 1),
+    "hash_of": ("hash_of", 1),
+    "hour": ("hour", 1),
+    "least": ("least", 1),
+    "length": ("length", 1),
+    "log": ("log", 1),
+    "lower": ("lower", 1),
+    "minute": ("minute", 1),
+    "month": ("month", 1),
+    "neg": ("neg", 1),
+    "parse_time": ("parse_time", 1, "%Y"),
+    "pow": ("pow", 1),
+    "regexp_extract": ("regexp_extract", 1, "(a)", 1),
+    "regexp_match": ("regexp_match", 1, "a"),
+    "replace": ("replace", 1, "a", "b"),
+    "round": ("round", 1),
+    "second": ("second", 1),
+    "sign": ("sign", 1),
+    "split_part": ("split_part", 1, ",", 1),
+    "sqrt": ("sqrt", 1),
+    "starts_with": ("starts_with", 1, "a"),
+    "substr": ("substr", 1, 1, 2),
+    "trim": ("trim", 1, " \t\r\n"),
+    "truncate": ("truncate", 1, "1m"),
+    "upper": ("upper", 1),
+    "year": ("year", 1),
+}
 _CONSTANTS = {"quantile": (0.25,)}
+
+
+def test_every_function_says_to_checkpoints_what_it_always_said() -> None:
+    said = {name: FUNCTIONS[name](*SAID_OF_FUNCTIONS[name][2:]).said() for name in FUNCTIONS}  # type: ignore[misc]
+    assert said == SAID_OF_FUNCTIONS
 
 
 def test_every_aggregate_has_a_meaning_in_the_reference() -> None:
