@@ -169,7 +169,7 @@ def select_cars(draw: Draw, cars: Stream) -> Made:
 def explode_cars(draw: Draw, cars: Stream) -> Made:
     c = draw(st.integers(-3, 3))
     rows: list[dict[str, Expr]] = [
-        {"v": col("x"), "n": col("id"), "word": col("g")},
+        {"v": col("x"), "n": col("id"), "word": col("g").concat(":", col("id").cast("string"))},
         {"v": col("y"), "n": lit(c), "word": lit("second")},
         {"v": col("x") + 1.0, "n": col("id") * 2, "word": lit("third")},
     ]
@@ -250,7 +250,12 @@ def lookup_cars(draw: Draw, cars: Stream) -> Made:
 def aggregate_cars(draw: Draw, cars: Stream) -> Made:
     keyed, k = _by(draw, cars, ("k",), ("g", "f"))
     result = keyed.window(windows(draw)).agg(
-        n=count(), seen=count("x"), total=sum_("x"), most=max_("y"), mean=avg("k"), low=min_("w")
+        n=count(),
+        seen=count("x", where=col("y") > 0.0),
+        total=sum_("x"),
+        most=max_("y", where=col("f")),
+        mean=avg("k"),
+        low=min_("w"),
     )
     return Made(result, (k, col("total"), col("n") + col("seen")))
 

@@ -50,7 +50,7 @@ from penstock.query.graph import (
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
 from tests.cep.oracle import Key, simulate
-from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
+from tests.reference_aggregates import aggregate_rows, key_of, rank_of, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate
 
@@ -567,11 +567,7 @@ def _ordered(events: list[Event]) -> list[Event]:
 
 
 def _aggregate(what: Aggregate, members: list[Event], schema: Schema) -> Any:
-    if not what.operands:
-        return len(members)
-    (operand,) = what.operands
-    values = [evaluate(operand, event.row, schema) for event in members]
-    return aggregate(what, values, what.result_type(schema).dtype)
+    return aggregate_rows(what, [event.row for event in members], schema)
 
 
 def _hash_of(keys: Row, schema: Schema) -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import xxhash
 
 from penstock.query.aggregates import Aggregate
-from penstock.query.types import DataType
+from penstock.query.types import DataType, Schema
 from penstock.query.windows import Session, Sliding, Window
+from tests.reference_expressions import evaluate
 
 Value = bool | int | float | str | None
 
@@ -134,12 +135,21 @@ AGGREGATE: dict[str, Callable[[Any, list[Any], DataType], Any]] = {
 
 
 def aggregate(what: Aggregate, values: list[Any], dtype: DataType) -> Value:
-    """The aggregate of ``values`` (of type ``dtype``, in event order, nulls included)."""
-    present = [value for value in values if value is not None]
+    """The aggregate of ``values`` (in event order, nulls included): tuples where it has several operands."""
+    present = [value for value in values if value is not None and not (what.operands[1:] and None in value)]
     if not present:
         return what.function.of_none
     result: Value = AGGREGATE[what.function.name](what.function, present, dtype)
     return result
+
+
+def aggregate_rows(what: Aggregate, rows: Sequence[Mapping[str, Any]], schema: Schema) -> Value:
+    """The aggregate of rows in event order."""
+    if what.where is not None:
+        rows = [row for row in rows if evaluate(what.where, row, schema) is True]
+    values = [tuple(evaluate(operand, row, schema) for operand in what.operands) for row in rows]
+    single = len(what.operands) == 1
+    return aggregate(what, [v[0] if single else v for v in values], what.result_type(schema).dtype)
 
 
 def _total(values: list[Any]) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels.builder import HEADER, KernelBuilder, column_types
 from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.kernels.conditions import is_true
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
 from penstock.operators.aggregates import accumulators
 from penstock.operators.aggregates.accumulator import Accumulator, Finished, Place, kept_by
@@ -142,7 +143,9 @@ class Aggregation:
         builder = self.builder
         types = [resolved(operand, builder.schema).dtype for operand in aggregate.operands]
         operands = zip(aggregate.operands, types, strict=True)
-        return Taken(tuple(builder.emit(operand, dtype) for operand, dtype in operands))
+        values = tuple(builder.emit(operand, dtype) for operand, dtype in operands)
+        where = aggregate.where
+        return Taken(values, None if where is None else is_true(builder, builder.emit(where)))
 
     def preamble(self) -> list[str]:
         """The statements before the loop; ask for them last."""

@@ -59,7 +59,7 @@ def _is_native(aggregate: Aggregate, schema: Schema) -> bool:
     kept = kept_by(aggregate, schema, StringPool())
     if not isinstance(kept, Accumulator) or not all(slot.native for slot in kept.slots):
         return False
-    return all(lowers(operand, schema) for operand in aggregate.operands)
+    return all(lowers(expr, schema) for expr in aggregate.exprs())
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +125,8 @@ class PartialAggregate:
         else:
             (operand,) = aggregate.operands
             value, dtype = lowered(operand, schema), resolved(operand, schema).dtype
+        if aggregate.where is not None:
+            value = fn.when(lowered(aggregate.where, schema), value)
         return [_native(slot.native, value, dtype) for slot in kept_by(aggregate, schema, StringPool()).slots]
 
 

@@ -48,6 +48,9 @@ SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="
         (median("n"), "float64?"),
         (sum_(col("i") / 2), "float64?"),
         (sum_(1), "int64"),
+        (sum_("i", where=col("b")), "int64?"),
+        (count(where=col("n") > 1), "int64"),
+        (count("b"), "int64"),
     ],
 )
 def test_result_types(aggregate: Aggregate, expected: str) -> None:
@@ -58,6 +61,7 @@ def test_result_types(aggregate: Aggregate, expected: str) -> None:
 def test_they_read_as_they_are_written() -> None:
     assert repr(count()) == "count()"
     assert repr(avg("i")) == "avg(i)"
+    assert repr(avg("i", where=col("b"))) == "avg(i, where=b)"
     assert repr(quantile(col("i") * 2, 0.9)) == "quantile((i * 2), 0.9)"
 
 
@@ -65,6 +69,7 @@ def test_keys_tell_parameters_apart() -> None:
     assert quantile("i", 0.5).key() == median("i").key()
     assert quantile("i", 0.5).key() != quantile("i", 0.9).key()
     assert count().key() != count("i").key()
+    assert count().key() != count(where=col("b")).key() != count(where=~col("b")).key()
     assert sum_("i").key() != avg("i").key()
 
 
@@ -89,6 +94,8 @@ def test_arithmetic_needs_numbers(make: type, column: str) -> None:
 def test_errors() -> None:
     fails(lambda: min_("s").result_type(SCHEMA), "min needs a number or a timestamp")
     fails(lambda: max_("b").result_type(SCHEMA), "max needs a number or a timestamp")
+    fails(lambda: count(col("i") > 3).result_type(SCHEMA), "count of a condition", "count(where=(i > 3))")
+    fails(lambda: count(where=col("i")).result_type(SCHEMA), "where of count needs a condition", "type int32")
     fails(lambda: avg("x").result_type(SCHEMA), "unknown column 'x'")
     fails(lambda: quantile("i", 1.5), "between 0 and 1", "got 1.5")
     fails(lambda: quantile("i", "0.5"), "between 0 and 1", "got '0.5'")  # type: ignore[arg-type]

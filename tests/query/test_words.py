@@ -86,7 +86,7 @@ def test_every_aggregate_says_to_checkpoints_what_it_always_said() -> None:
 
 def test_aggregates_read_as_they_are_written() -> None:
     assert aggregates.quantile("speed", 0.9).text() == "quantile(speed, 0.9)"
-    assert aggregates.count().said() == ("count", 1, ())
+    assert aggregates.count().said() == ("count", 1, (), None)
 
 
 @pytest.mark.parametrize("name", sorted(AGGREGATES))

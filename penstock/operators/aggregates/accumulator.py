@@ -127,7 +127,7 @@ def kept_by(aggregate: Aggregate, schema: Schema, strings: StringPool) -> Any:
     types = tuple(resolved(operand, schema) for operand in aggregate.operands)
     keeper = _KEEPERS[type(aggregate.function)]
     kept = keeper(aggregate.function, tuple(typed.dtype for typed in types), strings)
-    passes_over = any(typed.nullable for typed in types)
+    passes_over = aggregate.where is not None or any(typed.nullable for typed in types)
     return OrNull(kept) if isinstance(kept, Accumulator) and passes_over and not kept.knows_null else kept
 
 

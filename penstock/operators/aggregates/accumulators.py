@@ -23,13 +23,17 @@ IMPORTS = "from penstock.operators.aggregates.exact_sums import add_exactly, err
 
 @dataclass(frozen=True)
 class Taken:
-    """What an aggregate takes of an event: the values of its operands. It passes over nulls."""
+    """What an aggregate takes of an event: the values of its operands. It passes over nulls, and over events
+    for which ``where`` is not true.
+    """
 
     values: tuple[Code, ...]
+    where: str | None
 
     def guarded(self, taking: list[str]) -> list[str]:
         """The statements that take it, under their condition."""
         conditions = [f"not {code.null}" for code in self.values if code.null is not None]
+        conditions += [] if self.where is None else [f"({self.where})"]
         if not conditions:
             return taking
         return [f"if {' and '.join(conditions)}:", *(f"    {line}" for line in taking)]

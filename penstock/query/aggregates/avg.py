@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -30,6 +31,6 @@ class Avg(AggregateFunction):
         return Typed(DataType.FLOAT64, types[0].nullable)
 
 
-def avg(value: str | Expr) -> Aggregate:
+def avg(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The mean as float64."""
-    return aggregate(Avg(), value)
+    return aggregate(Avg(), value, where=where)

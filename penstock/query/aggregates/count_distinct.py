@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, aggregate, declared
+from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, Condition, aggregate, declared
 from penstock.query.expr import Expr
 from penstock.query.inference import Typed
 from penstock.query.types import DataType
@@ -23,6 +23,6 @@ class CountDistinct(AggregateFunction):
         return Typed(DataType.INT64)
 
 
-def count_distinct(value: str | Expr) -> Aggregate:
+def count_distinct(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """How many different values, exactly. Keeps the window's values until it closes."""
-    return aggregate(CountDistinct(), value)
+    return aggregate(CountDistinct(), value, where=where)

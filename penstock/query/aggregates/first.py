@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, aggregate, declared
+from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, Condition, aggregate, declared
 from penstock.query.expr import Expr
 from penstock.query.inference import Typed
 
@@ -22,6 +22,6 @@ class First(AggregateFunction):
         return types[0]
 
 
-def first(value: str | Expr) -> Aggregate:
+def first(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The value of the earliest event that has one, by (event time, source, offset)."""
-    return aggregate(First(), value)
+    return aggregate(First(), value, where=where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, aggregate, declared
+from penstock.query.aggregates.aggregate import Aggregate, AggregateFunction, Condition, aggregate, declared
 from penstock.query.expr import Expr
 from penstock.query.inference import Typed
 
@@ -22,6 +22,6 @@ class Last(AggregateFunction):
         return types[0]
 
 
-def last(value: str | Expr) -> Aggregate:
+def last(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The value of the latest event that has one, by (event time, source, offset)."""
-    return aggregate(Last(), value)
+    return aggregate(Last(), value, where=where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -29,6 +30,6 @@ class Max(AggregateFunction):
         return types[0]
 
 
-def max_(value: str | Expr) -> Aggregate:
+def max_(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The largest value; NaN is larger than every number."""
-    return aggregate(Max(), value)
+    return aggregate(Max(), value, where=where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -29,6 +30,6 @@ class Min(AggregateFunction):
         return types[0]
 
 
-def min_(value: str | Expr) -> Aggregate:
+def min_(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The smallest value; NaN only where there is nothing else."""
-    return aggregate(Min(), value)
+    return aggregate(Min(), value, where=where)

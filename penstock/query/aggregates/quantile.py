@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -40,14 +41,14 @@ class Quantile(AggregateFunction):
         return Typed(DataType.FLOAT64, types[0].nullable)
 
 
-def quantile(value: str | Expr, q: float) -> Aggregate:
+def quantile(value: str | Expr, q: float, *, where: Condition = None) -> Aggregate:
     """The q-quantile, exactly, with linear interpolation. Keeps the window's values until it closes."""
-    return aggregate(Quantile(q), value)
+    return aggregate(Quantile(q), value, where=where)
 
 
-def median(value: str | Expr) -> Aggregate:
+def median(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """``quantile(value, 0.5)``."""
-    return quantile(value, 0.5)
+    return quantile(value, 0.5, where=where)
 
 
 def _is_share(q: object) -> bool:

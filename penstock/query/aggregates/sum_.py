@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -30,6 +31,6 @@ class Sum(AggregateFunction):
         return Typed(DataType.INT64 if types[0].dtype.is_integer else DataType.FLOAT64, types[0].nullable)
 
 
-def sum_(value: str | Expr) -> Aggregate:
+def sum_(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The sum: int64 (wraps) of integers, float64 (compensated) of floats."""
-    return aggregate(Sum(), value)
+    return aggregate(Sum(), value, where=where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from penstock.query.aggregates.aggregate import (
     Aggregate,
     AggregateFunction,
+    Condition,
     aggregate,
     declared,
     needs_number,
@@ -30,6 +31,6 @@ class Variance(AggregateFunction):
         return Typed(DataType.FLOAT64, True)
 
 
-def variance(value: str | Expr) -> Aggregate:
+def variance(value: str | Expr, *, where: Condition = None) -> Aggregate:
     """The sample variance as float64; null of fewer than two values."""
-    return aggregate(Variance(), value)
+    return aggregate(Variance(), value, where=where)
