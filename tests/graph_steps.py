@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from penstock.query.aggregates import (
+    arg_max,
+    arg_min,
     avg,
     count,
     count_distinct,
@@ -274,13 +276,15 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
         .window(windows(draw))
         .agg(
             opening=first("x"),
+            best=arg_max("x", "y"),
+            least=arg_min("y", "n", where=col("f")),
             closing=last("g"),
             distinct=count_distinct("x"),
             middle=median("x"),
             n=last("id"),
         )
     )
-    return Made(result, (col("k"), col("opening"), col("distinct") + col("n")))
+    return Made(result, (col("k"), col("opening") + col("best") + col("least"), col("distinct") + col("n")))
 
 
 def nested_cars(draw: Draw, cars: Stream) -> Made:

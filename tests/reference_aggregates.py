@@ -130,6 +130,8 @@ AGGREGATE: dict[str, Callable[[Any, list[Any], DataType], Any]] = {
     "sum": lambda function, values, dtype: wrapped(sum(values)) if dtype.is_integer else _total(values),
     "avg": lambda function, values, dtype: _mean(values),
     "variance": lambda function, values, dtype: _variance(values),
+    "arg_min": lambda function, values, dtype: min(values, key=lambda pair: rank_of(pair[1]))[0],
+    "arg_max": lambda function, values, dtype: max(values, key=lambda pair: rank_of(pair[1]))[0],
     "quantile": lambda function, values, dtype: _quantile(values, function.q),
 }
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.query.aggregates import (
     Aggregate,
+    arg_max,
+    arg_min,
     avg,
     count,
     count_distinct,
@@ -65,6 +67,9 @@ EVERYTHING = {
     "half": median("speed"),
     "lane_high": quantile("lane", 0.9),
     "doubled": sum_(col("lane") * 2),
+    "fastest": arg_max("town", "speed"),
+    "lightest": arg_min("speed", "load"),
+    "least_lane": arg_min("share", "lane", where=col("speed") > 1.0),
     "fast": count(where=col("speed") > 1.0),
     "seen_loads": sum_("load", where=col("seen")),
     "seen_lane": max_("lane", where=~col("seen")),

@@ -6,6 +6,8 @@ import pytest
 
 from penstock.query.aggregates import (
     Aggregate,
+    arg_max,
+    arg_min,
     avg,
     count,
     count_distinct,
@@ -51,6 +53,8 @@ SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="
         (sum_("i", where=col("b")), "int64?"),
         (count(where=col("n") > 1), "int64"),
         (count("b"), "int64"),
+        (arg_max("s", "n"), "string?"),
+        (arg_min("b", "t"), "bool"),
     ],
 )
 def test_result_types(aggregate: Aggregate, expected: str) -> None:
@@ -96,6 +100,11 @@ def test_errors() -> None:
     fails(lambda: max_("b").result_type(SCHEMA), "max needs a number or a timestamp")
     fails(lambda: count(col("i") > 3).result_type(SCHEMA), "count of a condition", "count(where=(i > 3))")
     fails(lambda: count(where=col("i")).result_type(SCHEMA), "where of count needs a condition", "type int32")
+    fails(
+        lambda: arg_max("i", "s").result_type(SCHEMA),
+        "arg_max needs a number or a timestamp",
+        "got s of type",
+    )
     fails(lambda: avg("x").result_type(SCHEMA), "unknown column 'x'")
     fails(lambda: quantile("i", 1.5), "between 0 and 1", "got 1.5")
     fails(lambda: quantile("i", "0.5"), "between 0 and 1", "got '0.5'")  # type: ignore[arg-type]

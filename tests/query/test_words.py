@@ -17,6 +17,8 @@ from tests.reference_aggregates import AGGREGATE, WINDOW
 
 #: What checkpoints know aggregates by. A change here drops the state of users: count ``version`` up instead.
 SAID_OF_AGGREGATES = {
+    "arg_max": ("arg_max", 1),
+    "arg_min": ("arg_min", 1),
     "avg": ("avg", 1),
     "count": ("count", 1),
     "count_distinct": ("count_distinct", 1),

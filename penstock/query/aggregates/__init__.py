@@ -5,6 +5,10 @@ from __future__ import annotations
 from penstock.query.aggregates.aggregate import AGGREGATES as AGGREGATES
 from penstock.query.aggregates.aggregate import Aggregate as Aggregate
 from penstock.query.aggregates.aggregate import AggregateFunction as AggregateFunction
+from penstock.query.aggregates.arg_max import ArgMax as ArgMax
+from penstock.query.aggregates.arg_max import arg_max
+from penstock.query.aggregates.arg_min import ArgMin as ArgMin
+from penstock.query.aggregates.arg_min import arg_min
 from penstock.query.aggregates.avg import Avg as Avg
 from penstock.query.aggregates.avg import avg
 from penstock.query.aggregates.count import Count as Count
@@ -27,6 +31,8 @@ from penstock.query.aggregates.variance import Variance as Variance
 from penstock.query.aggregates.variance import variance
 
 __all__ = [
+    "arg_max",
+    "arg_min",
     "avg",
     "count",
     "count_distinct",
