@@ -20,6 +20,7 @@ from penstock.query.aggregates import (
     arg_max,
     arg_min,
     avg,
+    collect_list,
     count,
     count_distinct,
     first,
@@ -277,6 +278,7 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
         .agg(
             opening=first("x"),
             best=arg_max("x", "y"),
+            listed=collect_list("g", 3),
             least=arg_min("y", "n", where=col("f")),
             closing=last("g"),
             distinct=count_distinct("x"),
@@ -284,7 +286,14 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
             n=last("id"),
         )
     )
-    return Made(result, (col("k"), col("opening") + col("best") + col("least"), col("distinct") + col("n")))
+    return Made(
+        result,
+        (
+            col("k"),
+            col("opening") + col("best") + col("least"),
+            col("distinct") + col("n") + col("listed").length(),
+        ),
+    )
 
 
 def nested_cars(draw: Draw, cars: Stream) -> Made:

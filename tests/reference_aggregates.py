@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -132,6 +133,9 @@ AGGREGATE: dict[str, Callable[[Any, list[Any], DataType], Any]] = {
     "variance": lambda function, values, dtype: _variance(values),
     "arg_min": lambda function, values, dtype: min(values, key=lambda pair: rank_of(pair[1]))[0],
     "arg_max": lambda function, values, dtype: max(values, key=lambda pair: rank_of(pair[1]))[0],
+    "collect_list": lambda function, values, dtype: json.dumps(
+        values[: function.limit], ensure_ascii=False, separators=(",", ":")
+    ),
     "quantile": lambda function, values, dtype: _quantile(values, function.q),
 }
 

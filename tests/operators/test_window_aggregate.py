@@ -134,6 +134,9 @@ def test_every_aggregate_of_a_hand_worked_window() -> None:
         "fastest": "b",
         "lightest": 4.0,
         "least_lane": 1.0,
+        "lanes": "[2,2,1]",
+        "fast_shares": "[1.0]",
+        "towns_listed": '["a","b"]',
         "fast": 1,
         "seen_loads": None,
         "seen_lane": None,
@@ -153,7 +156,7 @@ def test_nothing_but_nulls_gives_null() -> None:
     of_load = {"loads", "load_avg"}
     of_speed = {"speed_sum", "speed_min", "speed_max", "speed_avg", "speed_var", "speed_first", "half"}
     others = {"lane_var", "town_first", "town_last", "seen_loads", "seen_lane", "odd_first"}
-    others |= {"fastest", "lightest", "least_lane"}
+    others |= {"fastest", "lightest", "least_lane", "fast_shares", "towns_listed"}
     assert nulls == of_load | of_speed | others
     assert (row["n"], row["speeds"], row["towns"], row["share_max"]) == (1, 0, 0, -INF)
 

@@ -9,6 +9,7 @@ from penstock.query.aggregates import (
     arg_max,
     arg_min,
     avg,
+    collect_list,
     count,
     count_distinct,
     first,
@@ -53,6 +54,8 @@ SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="
         (sum_("i", where=col("b")), "int64?"),
         (count(where=col("n") > 1), "int64"),
         (count("b"), "int64"),
+        (collect_list("t", 5), "string"),
+        (collect_list("sn", 5), "string?"),
         (arg_max("s", "n"), "string?"),
         (arg_min("b", "t"), "bool"),
     ],
@@ -105,6 +108,7 @@ def test_errors() -> None:
         "arg_max needs a number or a timestamp",
         "got s of type",
     )
+    fails(lambda: collect_list("i", 0), "collect_list needs a limit of at least 1", "got 0")
     fails(lambda: avg("x").result_type(SCHEMA), "unknown column 'x'")
     fails(lambda: quantile("i", 1.5), "between 0 and 1", "got 1.5")
     fails(lambda: quantile("i", "0.5"), "between 0 and 1", "got '0.5'")  # type: ignore[arg-type]

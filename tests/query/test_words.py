@@ -20,6 +20,7 @@ SAID_OF_AGGREGATES = {
     "arg_max": ("arg_max", 1),
     "arg_min": ("arg_min", 1),
     "avg": ("avg", 1),
+    "collect_list": ("collect_list", 1, 9),
     "count": ("count", 1),
     "count_distinct": ("count_distinct", 1),
     "first": ("first", 1),
@@ -69,7 +70,7 @@ SAID_OF_FUNCTIONS = {
     "upper": ("upper", 1),
     "year": ("year", 1),
 }
-_CONSTANTS = {"quantile": (0.25,)}
+_CONSTANTS = {"quantile": (0.25,), "collect_list": (9,)}
 
 
 def test_every_function_says_to_checkpoints_what_it_always_said() -> None:

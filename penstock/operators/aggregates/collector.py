@@ -108,7 +108,7 @@ class Collector(ABC):
     def rows(self) -> tuple[Ints, Columns]:
         """Groups and columns of what is needed, as state."""
         groups = self._groups[: self.count]
-        columns = tuple(values[: self.count] for values in self._values)
+        columns = self._columns()
         needed = self.needed(groups, columns)
         chosen: Any = slice(None) if needed is None else needed
         kept = zip(columns, self.columns, strict=True)
@@ -125,6 +125,9 @@ class Collector(ABC):
     @property
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
+
+    def _columns(self) -> Columns:
+        return tuple(values[: self.count] for values in self._values)
 
     def _keep(self, chosen: NDArray[Any]) -> None:
         kept = [array[: self.count][chosen] for array in self.arrays]

@@ -11,6 +11,8 @@ from penstock.query.aggregates.arg_min import ArgMin as ArgMin
 from penstock.query.aggregates.arg_min import arg_min
 from penstock.query.aggregates.avg import Avg as Avg
 from penstock.query.aggregates.avg import avg
+from penstock.query.aggregates.collect_list import CollectList as CollectList
+from penstock.query.aggregates.collect_list import collect_list
 from penstock.query.aggregates.count import Count as Count
 from penstock.query.aggregates.count import count
 from penstock.query.aggregates.count_distinct import CountDistinct as CountDistinct
@@ -34,6 +36,7 @@ __all__ = [
     "arg_max",
     "arg_min",
     "avg",
+    "collect_list",
     "count",
     "count_distinct",
     "first",
