@@ -45,8 +45,8 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff format
 
 reference: setup ## re-make what is made from declarations: tables of the docs, methods of expressions
-	$(BIN)/python -m penstock.query.functions.reference
-	$(BIN)/ruff format -q penstock/query/expr_methods.py
+	$(BIN)/python -m penstock.query.reference
+	$(BIN)/ruff format -q penstock/query/expr_methods.py penstock/query
 
 # Versions already in the file are kept where they still fit; UPGRADE=--upgrade moves all of them.
 lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)

@@ -6,20 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from penstock.app import App
-from penstock.query import errors
-from penstock.query.aggregates import (
-    avg,
-    count,
-    count_distinct,
-    first,
-    last,
-    max_,
-    median,
-    min_,
-    quantile,
-    sum_,
-    variance,
-)
+from penstock.query import aggregates, errors, windows
+from penstock.query.aggregates import *  # noqa: F403 - its ``__all__`` is made from the declarations
+from penstock.query.aggregates import max_, min_, sum_
 from penstock.query.bound import bound, previous
 from penstock.query.degree import Degree
 from penstock.query.errors import PenstockError, QueryError, RunError
@@ -31,7 +20,7 @@ from penstock.query.patterns import Pattern, aperiodic, event, periodic
 from penstock.query.stream import Stream
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
-from penstock.query.windows import session, sliding, tumbling
+from penstock.query.windows import *  # noqa: F403
 
 if TYPE_CHECKING:
     import penstock.detection as detection
@@ -60,33 +49,21 @@ __all__ = [
     "Stream",
     "WindowedStream",
     "aperiodic",
-    "avg",
     "bound",
     "coalesce",
     "col",
-    "count",
-    "count_distinct",
     "errors",
     "event",
-    "first",
     "greatest",
     "hash_of",
-    "last",
     "least",
     "lit",
-    "max_",
-    "median",
-    "min_",
     "periodic",
     "previous",
-    "quantile",
-    "session",
-    "sliding",
-    "sum_",
-    "tumbling",
-    "variance",
     "when",
 ]
+__all__ += aggregates.__all__
+__all__ += windows.__all__
 
 # ``ps.sum`` reads well; not in ``__all__``, so that a star import leaves Python's own alone.
 sum = sum_

@@ -57,6 +57,7 @@ _int64 = st.sampled_from(_EDGES_64) | st.integers(-(2**63), 2**63 - 1) | st.inte
 _float32 = st.sampled_from(_EDGES_FLOAT).map(lambda x: _to_float32(x)) | st.floats(width=32)
 _float64 = st.sampled_from(_EDGES_FLOAT) | st.floats() | st.floats(-100, 100)
 _text = st.sampled_from(_TEXTS) | st.text(st.characters(codec="utf-8"), max_size=5)
+_FORMATS = ["%Y-%m-%d %H:%M:%S.%f", "%j%%Y", ""]
 _COUNTS = st.none() | st.integers(0, 3)
 _time = st.sampled_from([0, -1, 1_000_000, -1_000_001]) | st.integers(-(2**50), 2**50)
 
@@ -198,6 +199,9 @@ def texts(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, part: a.split_part("x", part), inner, st.integers(1, 3)),
         st.builds(lambda a, group: a.regexp_extract("([a-z]+)([0-9]?)", group), inner, st.integers(0, 2)),
         inner.map(lambda a: a.trim("x1")),
+        st.builds(lambda a, others: a.concat(*others), inner, st.lists(inner, max_size=2)),
+        st.builds(lambda a: a.cast("string"), numbers(depth - 1) | conditions(depth - 1)),
+        st.builds(lambda a, how: a.format_time(how), times(depth - 1), st.sampled_from(_FORMATS)),
         _choices(inner, depth),
     )
 

@@ -17,7 +17,10 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from penstock.query.aggregates import (
+    arg_max,
+    arg_min,
     avg,
+    collect_list,
     count,
     count_distinct,
     first,
@@ -169,7 +172,7 @@ def select_cars(draw: Draw, cars: Stream) -> Made:
 def explode_cars(draw: Draw, cars: Stream) -> Made:
     c = draw(st.integers(-3, 3))
     rows: list[dict[str, Expr]] = [
-        {"v": col("x"), "n": col("id"), "word": col("g")},
+        {"v": col("x"), "n": col("id"), "word": col("g").concat(":", col("id").cast("string"))},
         {"v": col("y"), "n": lit(c), "word": lit("second")},
         {"v": col("x") + 1.0, "n": col("id") * 2, "word": lit("third")},
     ]
@@ -250,7 +253,12 @@ def lookup_cars(draw: Draw, cars: Stream) -> Made:
 def aggregate_cars(draw: Draw, cars: Stream) -> Made:
     keyed, k = _by(draw, cars, ("k",), ("g", "f"))
     result = keyed.window(windows(draw)).agg(
-        n=count(), seen=count("x"), total=sum_("x"), most=max_("y"), mean=avg("k"), low=min_("w")
+        n=count(),
+        seen=count("x", where=col("y") > 0.0),
+        total=sum_("x"),
+        most=max_("y", where=col("f")),
+        mean=avg("k"),
+        low=min_("w"),
     )
     return Made(result, (k, col("total"), col("n") + col("seen")))
 
@@ -269,13 +277,23 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
         .window(windows(draw))
         .agg(
             opening=first("x"),
+            best=arg_max("x", "y"),
+            listed=collect_list("g", 3),
+            least=arg_min("y", "n", where=col("f")),
             closing=last("g"),
             distinct=count_distinct("x"),
             middle=median("x"),
             n=last("id"),
         )
     )
-    return Made(result, (col("k"), col("opening"), col("distinct") + col("n")))
+    return Made(
+        result,
+        (
+            col("k"),
+            col("opening") + col("best") + col("least"),
+            col("distinct") + col("n") + col("listed").length(),
+        ),
+    )
 
 
 def nested_cars(draw: Draw, cars: Stream) -> Made:

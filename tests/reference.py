@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.aggregates import Aggregate
 from penstock.query.errors import PenstockError
 from penstock.query.expr import Expr
 from penstock.query.graph import (
@@ -50,7 +50,7 @@ from penstock.query.graph import (
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
 from tests.cep.oracle import Key, simulate
-from tests.reference_aggregates import aggregate, key_of, rank_of, windows_over, wrapped, xxhash64
+from tests.reference_aggregates import aggregate_rows, key_of, rank_of, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate
 
@@ -255,7 +255,7 @@ def _set_aside(node: Node, event: Event, failed: list[Event], what: str = "") ->
 
 def _window_aggregate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec, schema = _spec(node, WindowAggregateSpec), schemas[0]
-    needs_order = any(one.kind.needs_order for _, one in spec.aggregates)
+    needs_order = any(one.function.in_order for _, one in spec.aggregates)
     made = []
     for group in _groups(streams[0], spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
@@ -281,7 +281,7 @@ def _nested_aggregate(node: Node, streams: list[list[Event]], schemas: list[Sche
         for start, end in windows_over([event.time for event in group], spec.window):
             rows = []
             for members in _groups([event for event in group if start <= event.time < end], spec.per):
-                needs_order = any(one.kind.needs_order for _, one in spec.inner)
+                needs_order = any(one.function.in_order for _, one in spec.inner)
                 members = _ordered(members) if needs_order else members
                 row = {name: members[0].row[name] for name in names}
                 row |= {name: _aggregate(one, members, schema) for name, one in spec.inner}
@@ -368,15 +368,14 @@ def _group_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
     for number, left in enumerate(streams[0]):
         for start, end in windows_over([left.time], spec.window):
             members = [event for event in matched[number] if start <= event.time < end]
-            if any(one.kind.needs_order for _, one in spec.aggregates):
+            if any(one.function.in_order for _, one in spec.aggregates):
                 members = _ordered(members)
             row = {"window_start": start, "window_end": end, **left.row}
             known = {**_bounds_schema(schemas[0])}
             for name, one in spec.aggregates:
                 typed = one.result_type(paired)
-                is_count = one.kind in (AggregateKind.COUNT, AggregateKind.COUNT_DISTINCT)
-                row[name] = _aggregate(one, members, paired) if members else 0 if is_count else None
-                known[name] = Field(name, typed.dtype, not is_count)
+                row[name] = _aggregate(one, members, paired) if members else one.function.of_none
+                known[name] = Field(name, typed.dtype, one.function.of_none is None)
             order = xxhash64((value, DataType.INT64) for value in left.place)
             result = _project(spec.columns, row, Schema(known.values()), node.schema)
             made.append(Event(end - 1, order, 0, False, result))
@@ -568,11 +567,7 @@ def _ordered(events: list[Event]) -> list[Event]:
 
 
 def _aggregate(what: Aggregate, members: list[Event], schema: Schema) -> Any:
-    if what.expr is None:
-        return len(members)
-    expr: Expr = what.expr
-    dtype = Aggregate(what.kind, expr, what.parameter).result_type(schema).dtype
-    return aggregate(what, [evaluate(expr, event.row, schema) for event in members], dtype)
+    return aggregate_rows(what, [event.row for event in members], schema)
 
 
 def _hash_of(keys: Row, schema: Schema) -> int:

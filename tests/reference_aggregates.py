@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import xxhash
 
-from penstock.query.aggregates import Aggregate, AggregateKind
-from penstock.query.types import DataType
+from penstock.query.aggregates import Aggregate
+from penstock.query.types import DataType, Schema
 from penstock.query.windows import Session, Sliding, Window
+from tests.reference_expressions import evaluate
 
 Value = bool | int | float | str | None
 
@@ -83,8 +85,10 @@ def _bytes_of(value: Any, dtype: DataType) -> bytes:
 
 def windows_over(times: Sequence[int], window: Window) -> list[tuple[int, int]]:
     """All windows [start, end) that hold at least one of ``times``, in order."""
-    if isinstance(window, Session):
-        return _sessions(sorted(times), window.gap_us)
+    return WINDOW[type(window)](times, window)
+
+
+def _aligned(times: Sequence[int], window: Sliding) -> list[tuple[int, int]]:
     return sorted({one for time in times for one in _windows_of(time, window)})
 
 
@@ -97,51 +101,61 @@ def _windows_of(time: int, window: Sliding) -> list[tuple[int, int]]:
     return found
 
 
-def _sessions(times: list[int], gap_us: int) -> list[tuple[int, int]]:
+def _sessions(times: Sequence[int], window: Session) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
-    for time in times:
+    for time in sorted(times):
         if found and time < found[-1][1]:
-            found[-1] = (found[-1][0], time + gap_us)
+            found[-1] = (found[-1][0], time + window.gap_us)
         else:
-            found.append((time, time + gap_us))
+            found.append((time, time + window.gap_us))
     return found
+
+
+WINDOW: dict[type[Window], Callable[[Sequence[int], Any], list[tuple[int, int]]]] = {
+    Sliding: _aligned,
+    Session: _sessions,
+}
 
 
 # -- aggregates ------------------------------------------------------------------------------------
 
+#: By name: ``f(function, values, dtype)`` of values that are not null, in event order. ``dtype`` is the type
+#: of the result.
+AGGREGATE: dict[str, Callable[[Any, list[Any], DataType], Any]] = {
+    "count": lambda function, values, dtype: len(values),
+    "count_distinct": lambda function, values, dtype: len({key_of([value]) for value in values}),
+    "first": lambda function, values, dtype: values[0],
+    "last": lambda function, values, dtype: values[-1],
+    "min": lambda function, values, dtype: min(values, key=rank_of),
+    "max": lambda function, values, dtype: max(values, key=rank_of),
+    "sum": lambda function, values, dtype: wrapped(sum(values)) if dtype.is_integer else _total(values),
+    "avg": lambda function, values, dtype: _mean(values),
+    "variance": lambda function, values, dtype: _variance(values),
+    "arg_min": lambda function, values, dtype: min(values, key=lambda pair: rank_of(pair[1]))[0],
+    "arg_max": lambda function, values, dtype: max(values, key=lambda pair: rank_of(pair[1]))[0],
+    "collect_list": lambda function, values, dtype: json.dumps(
+        values[: function.limit], ensure_ascii=False, separators=(",", ":")
+    ),
+    "quantile": lambda function, values, dtype: _quantile(values, function.q),
+}
+
 
 def aggregate(what: Aggregate, values: list[Any], dtype: DataType) -> Value:
-    """The aggregate of ``values`` (of type ``dtype``, in event order, nulls included)."""
-    present = [value for value in values if value is not None]
-    kind = what.kind
-    if kind is AggregateKind.COUNT:
-        return len(present)
-    if kind is AggregateKind.COUNT_DISTINCT:
-        return len({key_of([value]) for value in present})
+    """The aggregate of ``values`` (in event order, nulls included): tuples where it has several operands."""
+    present = [value for value in values if value is not None and not (what.operands[1:] and None in value)]
     if not present:
-        return None
-    if kind is AggregateKind.FIRST:
-        return _value(present[0])
-    if kind is AggregateKind.LAST:
-        return _value(present[-1])
-    if kind is AggregateKind.MIN:
-        return _value(min(present, key=rank_of))
-    if kind is AggregateKind.MAX:
-        return _value(max(present, key=rank_of))
-    if kind is AggregateKind.SUM:
-        return wrapped(sum(present)) if dtype.is_integer else _total(present)
-    if kind is AggregateKind.AVG:
-        return _mean(present)
-    if kind is AggregateKind.VARIANCE:
-        return _variance(present)
-    assert kind is AggregateKind.QUANTILE
-    assert what.parameter is not None
-    return _quantile(present, what.parameter)
-
-
-def _value(value: Any) -> Value:
-    result: Value = value
+        return what.function.of_none
+    result: Value = AGGREGATE[what.function.name](what.function, present, dtype)
     return result
+
+
+def aggregate_rows(what: Aggregate, rows: Sequence[Mapping[str, Any]], schema: Schema) -> Value:
+    """The aggregate of rows in event order."""
+    if what.where is not None:
+        rows = [row for row in rows if evaluate(what.where, row, schema) is True]
+    values = [tuple(evaluate(operand, row, schema) for operand in what.operands) for row in rows]
+    single = len(what.operands) == 1
+    return aggregate(what, [v[0] if single else v for v in values], what.result_type(schema).dtype)
 
 
 def _total(values: list[Any]) -> float:

@@ -101,6 +101,8 @@ def cast(value: Any, source: DataType, target: DataType) -> Any:
         return value
     if source is DataType.STRING:
         return _parse(value, target)
+    if target is DataType.STRING:
+        return _written(value, source)
     if target is DataType.BOOL:
         return value != 0
     if target.is_float:
@@ -114,6 +116,12 @@ def cast(value: Any, source: DataType, target: DataType) -> Any:
             return high if value > 0 else low
         return max(low, min(high, int(value)))
     return wrap(int(value), bits)
+
+
+def _written(value: Any, source: DataType) -> str:
+    if source is DataType.BOOL:
+        return "true" if value else "false"
+    return str(float(str(np.float32(value)))) if source is DataType.FLOAT32 else str(value)
 
 
 def _type(expr: Expr, schema: Schema) -> DataType:

@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import xxhash
@@ -172,6 +172,11 @@ def _regexp_extract(function: Any, values: list[Any], dtype: DataType) -> Any:
     return None if found is None else found.group(function.group)
 
 
+@means("concat")
+def _concat(function: Any, values: list[Any], dtype: DataType) -> Any:
+    return "".join(values)
+
+
 def _parts(text: str, separator: str) -> list[str]:
     parts, part, at = [], "", 0
     while at < len(text):
@@ -218,6 +223,20 @@ def _parse_time(function: Any, values: list[Any], dtype: DataType) -> Any:
         return None
     aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return round((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+
+
+@means("format_time")
+def _format_time(function: Any, values: list[Any], dtype: DataType) -> Any:
+    day, second_us = divmod(values[0], 86_400_000_000)
+    era, day = divmod(day + date(1970, 1, 1).toordinal() - 1, 146_097)
+    found = date.fromordinal(day + 1)
+    clock = datetime(2000, 1, 1) + timedelta(microseconds=second_us)
+    text = function.format.replace("%%", "\0").replace("%Y", f"{found.year + 400 * era:04d}")
+    text = text.replace("%m", f"{found.month:02d}").replace("%d", f"{found.day:02d}")
+    text = text.replace("%j", found.strftime("%j"))
+    for code in ("%H", "%M", "%S", "%f"):
+        text = text.replace(code, clock.strftime(code))
+    return text.replace("\0", "%")
 
 
 # -- choices -------------------------------------------------------------------------------------------------

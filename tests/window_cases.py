@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.query.aggregates import (
     Aggregate,
+    arg_max,
+    arg_min,
     avg,
+    collect_list,
     count,
     count_distinct,
     first,
@@ -27,7 +30,7 @@ from penstock.query.aggregates import (
 from penstock.query.expr import col
 from penstock.query.types import Schema
 from tests.harness import Harness, layout, same
-from tests.reference_aggregates import aggregate, key_of, windows_over, wrapped
+from tests.reference_aggregates import aggregate_rows, key_of, windows_over
 
 NAN, INF = math.nan, math.inf
 TYPES = {
@@ -65,6 +68,17 @@ EVERYTHING = {
     "half": median("speed"),
     "lane_high": quantile("lane", 0.9),
     "doubled": sum_(col("lane") * 2),
+    "fastest": arg_max("town", "speed"),
+    "lightest": arg_min("speed", "load"),
+    "least_lane": arg_min("share", "lane", where=col("speed") > 1.0),
+    "lanes": collect_list("lane", 3),
+    "fast_shares": collect_list("share", 100, where=col("speed") > 1.0),
+    "towns_listed": collect_list("town", 2),
+    "fast": count(where=col("speed") > 1.0),
+    "seen_loads": sum_("load", where=col("seen")),
+    "seen_lane": max_("lane", where=~col("seen")),
+    "odd_first": first("town", where=col("lane") % 2 == 1),
+    "fast_towns": count_distinct("town", where=col("speed") > 1.0),
 }
 
 EVENT = st.fixed_dictionaries(
@@ -110,14 +124,7 @@ def expected_rows(
             inside = [event for event in members if start <= event["ts"] < end]
             row: dict[str, Any] = {}
             for name, one in aggregates.items():
-                if one.expr is None:
-                    row[name] = len(inside)
-                else:
-                    (column,) = one.expr.columns()
-                    listed = [event[column] for event in inside]
-                    if name == "doubled":
-                        listed = [wrapped(2 * value, 32) for value in listed]
-                    row[name] = aggregate(one, listed, schema[column].dtype)
+                row[name] = aggregate_rows(one, inside, schema)
             rows[(*key, start, end)] = row
     return rows
 

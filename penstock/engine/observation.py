@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from penstock.engine.vertex import Vertex
-from penstock.query.windows import Session, Sliding
+from penstock.query.windows import Window
 from penstock.scheduling.policy import Floats
 from penstock.scheduling.topology import Topology
 
@@ -118,9 +118,7 @@ class Observation:
 def window_ns(vertex: Vertex) -> float:
     """The length of an operator's windows; 0 if it has none."""
     window = getattr(vertex.operator.node.spec, "window", None)
-    if isinstance(window, Sliding):
-        return window.size_us * 1e3
-    return window.gap_us * 1e3 if isinstance(window, Session) else 0.0
+    return window.length_us * 1e3 if isinstance(window, Window) else 0.0
 
 
 def topology_of(vertices: list[Vertex]) -> Topology:

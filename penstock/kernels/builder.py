@@ -45,6 +45,7 @@ from penstock.kernels.hashing import hash_bytes, hash_f32, hash_f64, hash_i32, h
 from penstock.kernels.hashing import canonical_f32, canonical_f64
 from penstock.kernels.numbers import contains_float, contains_int, floor_div, floor_mod
 from penstock.kernels.numbers import round_half_away, to_int32, to_int64
+from penstock.kernels.makers import make_text
 from penstock.kernels.probing import mix
 """
 
@@ -129,6 +130,11 @@ class KernelBuilder:
         place = self.parameters.add_int(int(value))
         text = f"ints[{place}] != 0" if dtype is DataType.BOOL else f"{SCALAR[dtype]}(ints[{place}])"
         return self._local(f"int_{place}", text)
+
+    def maker(self, function: Callable[..., str], words: int) -> str:
+        """A local for the address of what makes texts of so many words."""
+        place = self.parameters.add_maker(function, words)
+        return self._local(f"int_{place}", f"ints[{place}]")
 
     def infer(self, expr: Expr) -> Typed:
         return infer(expr, self.schema)

@@ -43,6 +43,8 @@ def cast(builder: KernelBuilder, code: Code, dtype: DataType) -> Code:
         return code
     if source is DataType.STRING:
         return texts.parse_number(builder, code, dtype)
+    if dtype is DataType.STRING:
+        return texts.written(builder, code)
     if dtype is DataType.BOOL:
         value = f"{x} != 0"
     elif source.is_float and dtype.is_integer:

@@ -9,6 +9,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.kernels.makers import Maker
 from penstock.memory.strings import StringPool, StringTable
 from penstock.query.types import DataType
 
@@ -29,6 +30,7 @@ class Parameters:
         self._floats: list[float] = []
         self._tables: list[Table | StringTable | Callable[[], Table]] = [np.zeros(1, np.int64)]
         self._shared: dict[str, int] = {}
+        self._makers: list[Maker] = []
         self._bytes: tuple[int, int] | None = None
         self._has_string_tables = False
         self._known_strings = -1
@@ -62,6 +64,11 @@ class Parameters:
             self._shared[shared_as] = place
         return place
 
+    def add_maker(self, function: Callable[..., str], words: int) -> int:
+        """Where in ``ints`` the address stands that makes texts of so many words."""
+        self._makers.append(Maker(self._strings, function, words))
+        return self.add_int(self._makers[-1].address)
+
     def add_byte_tables(self) -> tuple[int, int]:
         """Where the bytes of all strings and their offsets stand."""
         if self._bytes is None:
@@ -72,6 +79,8 @@ class Parameters:
 
     def arguments(self) -> Arguments:
         """``(ints, floats, tables)``, valid for every string known at the time of the call."""
+        for maker in self._makers:
+            maker.check()
         if self._arguments is None or (self._has_string_tables and len(self._strings) != self._known_strings):
             self._refresh()
         return self._arguments  # type: ignore[return-value]

@@ -9,16 +9,18 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from penstock.kernels.builder import HEADER, Code, KernelBuilder, column_types
+from penstock.kernels.builder import HEADER, KernelBuilder, column_types
 from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.kernels.conditions import is_true
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
-from penstock.operators import accumulators
-from penstock.operators.accumulators import Accumulator, Accumulators, Finished, Place, accumulator
+from penstock.operators.aggregates import accumulators
+from penstock.operators.aggregates.accumulator import Accumulator, Finished, Place, kept_by
+from penstock.operators.aggregates.accumulators import Accumulators, Taken
+from penstock.operators.aggregates.collector import Collector
 from penstock.operators.base import Build
-from penstock.operators.collected import Collected
+from penstock.query.aggregates import Aggregate
 from penstock.query.graph import Port, WindowAggregateSpec
 from penstock.query.inference import resolved
-from penstock.query.types import DataType
 from penstock.state import keys as key_words
 from penstock.state.keys import KeyWords
 from penstock.state.table import TABLE_TYPE, KeyTable
@@ -80,34 +82,27 @@ class Aggregation:
         self.builder = KernelBuilder(layout, build.strings)
         self._has_late = LATE in layout
         self._has_order = ORDER in layout
-        self.collected: list[Collected] = []
-        self._collected_exprs: list[Any] = []
-        self._exprs: list[Any] = []
+        self.parts: list[Accumulator] = []
+        self.collected: list[Collector] = []
+        self._aggregates: list[Aggregate] = []  # of the parts
+        self._collected_aggregates: list[Aggregate] = []
         self._results: dict[str, tuple[bool, int]] = {}  # name → (collected?, number there)
-        self._needs_place = False
-        parts: list[Accumulator] = []
         shared: dict[tuple[Any, ...], tuple[bool, int]] = {}
         for name, aggregate in spec.aggregates:
             if output is None or name not in output:
                 continue
             key = aggregate.key()
             if key not in shared:
-                if aggregate.kind.is_collected:
-                    shared[key] = (True, len(self.collected))
-                    assert aggregate.expr is not None
-                    dtype = resolved(aggregate.expr, layout.schema).dtype
-                    self.collected.append(Collected(aggregate, dtype))
-                    self._collected_exprs.append(aggregate.expr)
-                else:
-                    shared[key] = (False, len(parts))
-                    typed = None if aggregate.expr is None else resolved(aggregate.expr, layout.schema)
-                    dtype = DataType.INT64 if typed is None else typed.dtype
-                    parts.append(accumulator(aggregate.kind, dtype, typed is not None and typed.nullable))
-                    self._exprs.append((aggregate.expr, None if typed is None else dtype))
-                    self._needs_place |= aggregate.kind.needs_order
+                kept = kept_by(aggregate, layout.schema, build.strings)
+                is_collected = isinstance(kept, Collector)
+                parts: list[Any] = self.collected if is_collected else self.parts
+                shared[key] = (is_collected, len(parts))
+                parts.append(kept)
+                (self._collected_aggregates if is_collected else self._aggregates).append(aggregate)
             self._results[name] = shared[key]
-        self.accumulators = Accumulators(parts, 0)
-        self.parts = parts
+        listed = (*self._aggregates, *self._collected_aggregates)
+        self._needs_place = any(one.function.in_order for one in listed)
+        self.accumulators = Accumulators(self.parts, 0)
 
     def head(self) -> tuple[list[str], list[str]]:
         """The first statements of the loop, and the names of the event's words."""
@@ -127,23 +122,35 @@ class Aggregation:
     def update(self, group: str) -> list[str]:
         """The statements that take the event into its group."""
         builder = self.builder
-        values: list[Code | None] = [
-            None if expr is None else builder.emit(expr, dtype) for expr, dtype in self._exprs
-        ]
+        taken = [self._taken(aggregate) for aggregate in self._aggregates]
         place = Place("time", "int64(0)", "int64(0)")
         if self._needs_place:
             order = builder.load(ORDER).value if self._has_order else "int64(0)"
             place = Place("time", order, builder.load(SUB).value)
-        kept: list[str] = []
-        for number, (part, expr) in enumerate(zip(self.collected, self._collected_exprs, strict=True)):
-            kept += part.update(number, group, builder.emit(expr))
-        lines = [*builder.lines, *self.accumulators.update("acc", group, values, place), *kept]
+        collected: list[str] = []
+        first = 0
+        for number, (part, aggregate) in enumerate(
+            zip(self.collected, self._collected_aggregates, strict=True)
+        ):
+            one = self._taken(aggregate)
+            collected += one.guarded(part.update(number, first, group, one.values, place))
+            first += len(part.arrays)
+        lines = [*builder.lines, *self.accumulators.update("acc", group, taken, place), *collected]
         builder.lines.clear()
         return lines
 
+    def _taken(self, aggregate: Aggregate) -> Taken:
+        builder = self.builder
+        types = [resolved(operand, builder.schema).dtype for operand in aggregate.operands]
+        operands = zip(aggregate.operands, types, strict=True)
+        values = tuple(builder.emit(operand, dtype) for operand, dtype in operands)
+        where = aggregate.where
+        return Taken(values, None if where is None else is_true(builder, builder.emit(where)))
+
     def preamble(self) -> list[str]:
         """The statements before the loop; ask for them last."""
-        unpacked = [f"collected{index} = collected[{index}]" for index in range(2 * len(self.collected))]
+        count = sum(len(part.arrays) for part in self.collected)
+        unpacked = [f"collected{index} = collected[{index}]" for index in range(count)]
         return [*self.builder.preamble(), *self.accumulators.unpack("state", "acc"), *unpacked]
 
     def compile(self, name: str, source: str, parameters: Sequence[Any]) -> Kernel:

@@ -46,7 +46,7 @@ class AggregationState:
         self.formats = (
             TableFormat("groups", groups),
             *(
-                TableFormat(f"values.{name}", [*named, Field("$value", part.stored_type)])
+                TableFormat(f"values.{name}", [*named, *(Field(one.name, one.dtype) for one in part.columns)])
                 for name, part in zip(names, aggregation.collected, strict=True)
             ),
         )
@@ -80,7 +80,7 @@ class AggregationState:
         for collected in aggregation.collected:
             members, values_of = collected.rows()
             rows = row_of[members]
-            made.append(((*(column[rows] for column in named), values_of), hashes[rows]))
+            made.append(((*(column[rows] for column in named), *values_of), hashes[rows]))
         return made
 
     def words(self, columns: Columns) -> Words:
@@ -104,7 +104,7 @@ class AggregationState:
             if len(values[0]):
                 found = table.find(self.words(values))
                 assert not (found == ABSENT).any(), "every collected value has its group in the same export"
-                collected.add(found, values[-1])
+                collected.add(found, values[-len(collected.columns) :])
 
     def restore(self, rows: list[Columns], words: Words, groups: Ints) -> None:
         """Takes accumulators and values in; ``words`` are those of the first table, and ``groups`` where its
@@ -124,7 +124,7 @@ class AggregationState:
         for collected, values in zip(aggregation.collected, rows[1:], strict=True):
             found = known.find(self.words(values))
             assert not (found == ABSENT).any(), "every collected value has its group in the same export"
-            collected.add(groups[found], values[-1])
+            collected.add(groups[found], values[-len(collected.columns) :])
 
     def _slot_columns(self) -> int:
         return sum(1 + slot.is_text for part in self._aggregation.parts for slot in part.slots)

@@ -16,9 +16,12 @@ from penstock.operators.lookup import Lookup
 from penstock.operators.nested_aggregate import NestedAggregate
 from penstock.operators.process import Process
 from penstock.operators.select import Select
-from penstock.operators.session_aggregate import SessionAggregate
+from penstock.operators.session_aggregate import (
+    SessionAggregate as SessionAggregate,  # registered by its window
+)
 from penstock.operators.union import Union
-from penstock.operators.window_aggregate import WindowAggregate
+from penstock.operators.window_aggregate import WindowAggregate as WindowAggregate
+from penstock.operators.window_aggregates import aggregate_over, check_all
 from penstock.operators.window_join import WindowJoin
 from penstock.operators.window_top import WindowTop
 from penstock.query.graph import (
@@ -39,7 +42,6 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.windows import Session
 
 _OPERATORS: dict[type, type[Operator]] = {
     FilterSpec: Filter,
@@ -49,7 +51,6 @@ _OPERATORS: dict[type, type[Operator]] = {
     BatchSpec: Batch,
     UnionSpec: Union,
     LookupSpec: Lookup,
-    WindowAggregateSpec: WindowAggregate,
     NestedAggregateSpec: NestedAggregate,
     WindowTopSpec: WindowTop,
     WindowJoinSpec: WindowJoin,
@@ -59,13 +60,14 @@ _OPERATORS: dict[type, type[Operator]] = {
     DeduplicateSpec: Deduplicate,
     ProcessSpec: Process,
 }
+check_all()
 
 
 def operator_for(build: Build) -> Operator:
     """The operator for a node that is neither a source nor a sink."""
     spec = build.node.spec
-    if isinstance(spec, WindowAggregateSpec) and isinstance(spec.window, Session):
-        return SessionAggregate(build)
+    if isinstance(spec, WindowAggregateSpec):
+        return aggregate_over(build, spec.window)
     if isinstance(spec, CustomSpec):
         return spec.build(build)
     return _OPERATORS[type(spec)](build)

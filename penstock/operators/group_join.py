@@ -16,7 +16,6 @@ from penstock.operators.fold import Fold
 from penstock.operators.join_kernels import place_kernel
 from penstock.operators.panes import ranges
 from penstock.operators.windowed_sides import WindowedSides
-from penstock.query.aggregates import AggregateKind
 from penstock.query.graph import GroupJoinSpec, Port
 from penstock.query.joins import WINDOW_NAMES
 from penstock.query.types import DataType, Field
@@ -53,7 +52,7 @@ class GroupJoin(WindowedSides):
         read.update(*(expr.columns() for name, expr in spec.columns if name in self._output))
         aggregates = [(name, one) for name, one in spec.aggregates if name in read]
         compared = set() if spec.where is None else set(spec.where.columns())
-        compared.update(*(one.expr.columns() for _, one in aggregates if one.expr is not None))
+        compared.update(*(one.columns() for _, one in aggregates))
         self._pair = [one for one in spec.pair if one[0] in compared]
         fields = [_renamed(build.inputs[side].field(theirs), name) for name, side, theirs in self._pair]
         self._places = [name for name in (ORDER, SUB) if name in right]
@@ -65,8 +64,7 @@ class GroupJoin(WindowedSides):
             self._fold = Fold(layout, [_LEFT.name], aggregates, spec.where, self.strings, self.id)
             for name, one in aggregates:
                 dtype = self._fold.output.field(name).dtype
-                is_count = one.kind in (AggregateKind.COUNT, AggregateKind.COUNT_DISTINCT)
-                made.append(Field(name, dtype, not is_count))
+                made.append(Field(name, dtype, one.function.of_none is None))
         kept = [field for field in left.fields if field.name in read]
         bounds = [Field(name, DataType.TIMESTAMP) for name in WINDOW_NAMES if name not in left]
         system = [Field(TIME, DataType.TIMESTAMP)]

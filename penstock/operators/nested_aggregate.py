@@ -15,10 +15,11 @@ from penstock.kernels.conditions import is_true
 from penstock.kernels.rows import row_kernel
 from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
+from penstock.operators.aggregates.accumulator import Finished
 from penstock.operators.base import Build
 from penstock.operators.fold import Fold
 from penstock.operators.window_aggregate import WindowAggregate
-from penstock.operators.window_rows import Finished, KeyHash, WindowRows
+from penstock.operators.window_rows import KeyHash, WindowRows
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
 from penstock.query.graph import NestedAggregateSpec, Port, WindowAggregateSpec
@@ -154,4 +155,4 @@ class _Condition:
 def _read(aggregates: list[tuple[str, Aggregate]], having: Expr | None) -> frozenset[str]:
     """The columns of the inner rows that something is made of."""
     read = having.columns() if having is not None else frozenset()
-    return read.union(*(one.expr.columns() for _, one in aggregates if one.expr is not None))
+    return read.union(*(one.columns() for _, one in aggregates))

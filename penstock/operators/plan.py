@@ -169,12 +169,12 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
         case LookupSpec(_, on, columns, _):
             return (demanded - {name for name, _ in columns}) | {name for name, _ in on}
         case WindowAggregateSpec(keys, _, aggregates):
-            needed = timed.union(keys, *(a.expr.columns() for _, a in aggregates if a.expr is not None))
-            return needed | (_ORDER if any(a.kind.needs_order for _, a in aggregates) else frozenset())
+            needed = timed.union(keys, *(a.columns() for _, a in aggregates))
+            return needed | (_ORDER if any(a.function.in_order for _, a in aggregates) else frozenset())
         case NestedAggregateSpec(keys, _, per, inner, _, where):
-            needed = timed.union(keys, per, *(a.expr.columns() for _, a in inner if a.expr is not None))
+            needed = timed.union(keys, per, *(a.columns() for _, a in inner))
             needed |= where.columns() if where is not None else frozenset()
-            return needed | (_ORDER if any(a.kind.needs_order for _, a in inner) else frozenset())
+            return needed | (_ORDER if any(a.function.in_order for _, a in inner) else frozenset())
         case WindowTopSpec(keys, _, _, by, _):
             return timed | _ORDER | (demanded & set(schema.names)) | set(keys) | by.columns()
         case WindowJoinSpec(on, _, columns) | IntervalJoinSpec(on, _, _, columns):
@@ -193,13 +193,13 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             return (demanded - system) | {TIME, START} | _ORDER
         case GroupJoinSpec(on, _, pair, where, aggregates, columns):
             read = frozenset() if where is None else where.columns()
-            read = read.union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))
+            read = read.union(*(a.columns() for _, a in aggregates))
             needed = timed | {one[index] for one in on}
             needed |= {theirs for name, side, theirs in pair if side == index and name in read}
             if index == 0:
                 computed = frozenset().union(*(expr.columns() for name, expr in columns if name in demanded))
                 return needed | _ORDER | (computed & set(schema.names))
-            ordered = any(a.kind.needs_order for _, a in aggregates)
+            ordered = any(a.function.in_order for _, a in aggregates)
             return needed | (_ORDER if ordered else frozenset())
         case DeduplicateSpec(keys, _):
             return timed | _ORDER | (demanded - system) | set(keys)

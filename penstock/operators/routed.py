@@ -20,7 +20,6 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.windows import Sliding
 
 ROUTED = (
     WindowAggregateSpec,
@@ -50,7 +49,7 @@ def is_mergeable(spec: Spec) -> bool:
     """Whether parts of its input can be aggregated apart and the partial states merged: then those travel,
     and not the events."""
     if isinstance(spec, WindowAggregateSpec):
-        return isinstance(spec.window, Sliding)  # sessions grow together: their parts depend on each other
+        return spec.window.mergeable
     return isinstance(spec, WindowTopSpec | NestedAggregateSpec)
 
 

@@ -15,6 +15,7 @@ from penstock.operators.aggregation import Aggregation, fill_in
 from penstock.operators.aggregation_state import AggregationState
 from penstock.operators.base import Build, Operator
 from penstock.operators.open_sessions import SESSIONS_TYPE, Sessions
+from penstock.operators.window_aggregates import aggregates_over
 from penstock.operators.window_rows import WindowRows
 from penstock.query.graph import Port, WindowAggregateSpec
 from penstock.query.windows import Session
@@ -22,6 +23,7 @@ from penstock.state.table import TABLE_TYPE
 from penstock.state.tables import StateRows
 
 
+@aggregates_over(Session)
 class SessionAggregate(Operator):
     """Emits one row per key and session, once, when the watermark is a gap past the session's last event."""
 

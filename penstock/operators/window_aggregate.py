@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.memory.layout import Columns
-from penstock.operators.accumulators import Accumulators, Finished
+from penstock.operators.aggregates.accumulator import Finished
+from penstock.operators.aggregates.accumulators import Accumulators
 from penstock.operators.aggregation import Aggregation, WindowMerge
 from penstock.operators.aggregation_state import AggregationState
 from penstock.operators.base import Build, Operator
 from penstock.operators.group_merge import GroupMerge
 from penstock.operators.pane_kernel import update_kernel
 from penstock.operators.panes import Panes
+from penstock.operators.window_aggregates import aggregates_over
 from penstock.operators.window_rows import WindowRows
 from penstock.query.expr import Expr
 from penstock.query.graph import Port, WindowAggregateSpec
@@ -24,6 +26,7 @@ from penstock.state.keys import Words
 from penstock.state.tables import StateRows
 
 
+@aggregates_over(Sliding)
 class WindowAggregate(Operator):
     """Emits one row per key and window with at least one event, once, when the watermark passes its end."""
 

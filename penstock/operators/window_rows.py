@@ -13,11 +13,11 @@ from penstock.kernels.builder import HEADER, KernelBuilder, column_types
 from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.layout import ORDER, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
+from penstock.operators.aggregates.accumulator import Finished
 from penstock.query.expr import col, hash_of
 from penstock.state.keys import KeyWords, Words
 
 Ints = NDArray[np.int64]
-Finished = tuple[NDArray[Any], NDArray[np.bool_] | None]  # data, and nulls where there can be some
 
 #: What ``xxhash64`` of nothing is: Spark's seed. All state of an operator without keys goes by it.
 NO_KEY_HASH = 42

@@ -26,6 +26,10 @@ class Methods:
         """The smallest int64 not below; beyond its range the nearest int64, and NaN gives 0."""
         return _call("ceil", self)
 
+    def concat(self, *others: Operand) -> Expr:
+        """The string and the others behind it; null if one is. Costs some microseconds per event."""
+        return _call("concat", self, *others)
+
     def contains(self, part: str) -> Expr:
         """Whether ``part`` occurs in it."""
         return _call("contains", self, part)
@@ -49,6 +53,11 @@ class Methods:
     def floor(self) -> Expr:
         """The largest int64 not above; beyond its range the nearest int64, and NaN gives 0."""
         return _call("floor", self)
+
+    def format_time(self, format: str) -> Expr:
+        """The time in UTC by the codes ``%Y``, ``%m``, ``%d``, ``%H``, ``%M``, ``%S``, ``%f``, ``%j`` and
+        ``%%`` of Python's ``strftime``. Costs some microseconds per event."""
+        return _call("format_time", self, format)
 
     def hour(self) -> Expr:
         """The hour in UTC, 0 to 23."""

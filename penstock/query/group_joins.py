@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.aggregates import Aggregate
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
 from penstock.query.graph import GroupJoinSpec, NamedExprs
@@ -14,8 +14,6 @@ from penstock.query.keyed import aggregated_fields
 from penstock.query.projection import chosen, condition, projected_schema
 from penstock.query.types import Field, Schema
 from penstock.query.windows import Window
-
-_COUNTS = (AggregateKind.COUNT, AggregateKind.COUNT_DISTINCT)
 
 
 def group_joined(
@@ -43,7 +41,7 @@ def group_joined(
         raise QueryError(f"column '{taken[0]}' is there already", hint="name the aggregate otherwise")
     made = [
         # without a match there is nothing to aggregate
-        Field(field.name, field.dtype, aggregates[field.name].kind not in _COUNTS)
+        Field(field.name, field.dtype, aggregates[field.name].function.of_none is None)
         for field in aggregated_fields(aggregates, paired, ())
     ]
     bounds = [field for field in WINDOW_FIELDS if field.name not in left]

@@ -167,7 +167,9 @@ def _arithmetic(expr: Expr, op: str, a: Typed, b: Typed) -> Typed:
 
 def _cast(expr: Expr, a: Typed, dtype: DataType) -> Typed:
     if dtype is DataType.STRING and a.dtype is not DataType.STRING:
-        raise misfit(expr, "nothing can be cast to string", a, hint="format it in a batch function")
+        if a.dtype is DataType.TIMESTAMP:
+            raise misfit(expr, "a timestamp is not cast to string", a, hint="write .format_time('%Y-%m-%d')")
+        return Typed(dtype, a.nullable)
     if a.dtype is DataType.STRING and dtype is not DataType.STRING:
         if not dtype.is_numeric:
             raise misfit(expr, f"a string cannot be cast to {dtype}", a)

@@ -9,7 +9,7 @@ from penstock.query.durations import Duration, duration_text, duration_us
 from penstock.query.errors import QueryError
 from penstock.query.graph import IntervalJoinSpec, WindowJoinSpec
 from penstock.query.types import DataType, Field, Schema
-from penstock.query.windows import Session, Sliding, Window
+from penstock.query.windows import Sliding, Window
 
 KeyPairs = tuple[tuple[str, str], ...]
 JoinColumns = tuple[tuple[str, int, str], ...]  # (name in the result, input 0 or 1, its name there)
@@ -135,26 +135,18 @@ def joined_fields(columns: JoinColumns, left: Schema, right: Schema) -> list[Fie
 
 def check_window(window: object) -> Window:
     """A window of some length, or why it is none."""
-    if not isinstance(window, Sliding | Session):
+    if not isinstance(window, Window):
         raise QueryError("not a window", detail=f"got {window!r}", hint="write e.g. tumbling('10s')")
-    lengths = (window.gap_us,) if isinstance(window, Session) else (window.size_us, window.slide_us)
-    if min(lengths) <= 0:
-        raise QueryError(
-            "window size must be positive", detail=f"got {window!r}", hint="write e.g. tumbling('10s')"
-        )
-    if isinstance(window, Sliding) and window.slide_us > window.size_us:
-        raise QueryError(
-            "window slide must not exceed its size", detail=f"got {window!r}", hint="slide more often"
-        )
+    window.check()
     return window
 
 
 def check_aligned(window: object, what: str) -> Sliding:
     """A tumbling or sliding window: one whose bounds do not depend on the events."""
     checked = check_window(window)
-    if isinstance(checked, Session):
+    if not isinstance(checked, Sliding):
         raise QueryError(
-            f"{what} takes no session window",
+            f"{what} takes no {checked.name} window",
             detail=f"got {checked}",
             hint="write tumbling('10s') or sliding(...)",
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.aggregates import AGGREGATES, Aggregate
 from penstock.query.bound import Bound, bound_in, rewritten
 from penstock.query.degree import Degree, as_degree
 from penstock.query.durations import Duration, duration_us
@@ -132,8 +132,7 @@ def bound_type(one: Bound, schema: Schema, missing: bool) -> Field:
     if one.function == "count":
         return Field(one.field_name, DataType.INT64)
     assert one.column is not None
-    kind = AggregateKind(one.function)
-    typed = Aggregate(kind, col(one.column)).result_type(schema)
+    typed = Aggregate(AGGREGATES[one.function](), (col(one.column),)).result_type(schema)
     return Field(one.field_name, typed.dtype, typed.nullable or missing)
 
 

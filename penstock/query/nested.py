@@ -73,9 +73,9 @@ class GroupedWindow:
                 )
             made = aggregated_fields(computed, self._rows, self._keys)
             for column, aggregate in computed.items():
-                if aggregate.kind.needs_order:
+                if aggregate.function.in_order:
                     raise QueryError(
-                        f"{aggregate.kind.value} needs an order, and the rows of a window have none",
+                        f"{aggregate.function.name} needs an order, and the rows of a window have none",
                         detail=f"got {aggregate!r} for '{column}'",
                         hint=f"write it in per: the rows of '{', '.join(self._per)}' are made of events",
                     )

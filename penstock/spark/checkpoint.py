@@ -133,7 +133,7 @@ def _reads(node: Node) -> set[str] | None:
     """The columns that the state can have, whatever else other queries want of the input; None: all."""
     match node.spec:
         case WindowAggregateSpec(keys, _, aggregates):
-            return set(keys).union(*(a.expr.columns() for _, a in aggregates if a.expr is not None))
+            return set(keys).union(*(a.columns() for _, a in aggregates))
         case DeduplicateSpec(keys):
             return set(keys)
     return None

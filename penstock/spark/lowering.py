@@ -31,6 +31,7 @@ def lower(expr: e.Expr, schema: Schema) -> Column | None:
     None means that the expression has to run in Python. That is so where it contains
 
     - a function for which ``penstock.spark.functions`` gives a reason why Spark's own differs;
+    - a float cast to a string: Java writes other digits;
     - a string constant with a lone surrogate, which no UTF-8 string can hold;
     - int64 ``//`` and ``%`` by columns, or truncations, nested so deep that the plan would explode.
     """
@@ -40,7 +41,7 @@ def lower(expr: e.Expr, schema: Schema) -> Column | None:
 def lowers(expr: e.Expr, schema: Schema) -> bool:
     """Whether ``lower`` gives a column; to be asked without Spark."""
     infer(expr, schema)
-    return _is_native(expr) and _nodes(expr, schema) <= MAX_NODES
+    return _is_native(expr, schema) and _nodes(expr, schema) <= MAX_NODES
 
 
 def named(name: str) -> Column:
@@ -48,8 +49,10 @@ def named(name: str) -> Column:
     return fn.col("`" + name.replace("`", "``") + "`")  # a name may hold dots and quotes
 
 
-def _is_native(expr: e.Expr) -> bool:
+def _is_native(expr: e.Expr, schema: Schema) -> bool:
     match expr:
+        case e.Cast(operand, DataType.STRING) if resolved(operand, schema).dtype.is_float:
+            return False  # Java writes other digits
         case e.Literal(str() as value):
             return _is_unicode(value)
         case e.InList(_, values) if not all(_is_unicode(v) for v in values if isinstance(v, str)):
@@ -59,7 +62,7 @@ def _is_native(expr: e.Expr) -> bool:
                 return False
             if not all(_is_unicode(value) for value in vars(function).values() if isinstance(value, str)):
                 return False
-    return all(map(_is_native, expr.children()))
+    return all(_is_native(child, schema) for child in expr.children())
 
 
 def _is_unicode(text: str) -> bool:

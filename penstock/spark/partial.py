@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from penstock.memory.layout import Layout
-from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.memory.strings import StringPool
+from penstock.operators.aggregates.accumulator import Accumulator, Native, kept_by
+from penstock.query.aggregates import Aggregate
 from penstock.query.graph import Node, Port, WindowAggregateSpec
 from penstock.query.inference import resolved
-from penstock.query.types import DataType
+from penstock.query.types import DataType, Schema
 from penstock.query.windows import Sliding
 from penstock.spark.lowering import constant, lowers, named
 from penstock.spark.native_step import lowered
@@ -30,9 +32,6 @@ PANE = "$pane"
 KIND, ROWS = "$kind", "$rows"
 _GOOD, _LATE, _BAD = 0, 1, 2
 _KEY = "$key."
-
-#: Sums, means and variances of floats are not among them: ours lose nothing, Spark's do.
-_KINDS = (AggregateKind.COUNT, AggregateKind.SUM, AggregateKind.MIN, AggregateKind.MAX, AggregateKind.AVG)
 
 
 def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> PartialAggregate | None:
@@ -50,18 +49,17 @@ def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> Parti
     for name, aggregate in spec.aggregates:  # the same aggregate twice is kept once, by its first name
         if name in output:
             aggregates.setdefault(aggregate.key(), (name, aggregate))
-    if not all(_is_native(aggregate, source) for _, aggregate in aggregates.values()):
+    if not all(_is_native(aggregate, source.schema) for _, aggregate in aggregates.values()):
         return None
     return PartialAggregate(node.id, spec.keys, spec.window.pane_us, tuple(aggregates.values()), source)
 
 
-def _is_native(aggregate: Aggregate, source: Layout) -> bool:
-    if aggregate.expr is None:
-        return True
-    if aggregate.kind not in _KINDS or not lowers(aggregate.expr, source.schema):
+def _is_native(aggregate: Aggregate, schema: Schema) -> bool:
+    """Not so sums, means and variances of floats: ours lose nothing, Spark's do."""
+    kept = kept_by(aggregate, schema, StringPool())
+    if not isinstance(kept, Accumulator) or not all(slot.native for slot in kept.slots):
         return False
-    sums = aggregate.kind in (AggregateKind.SUM, AggregateKind.AVG)
-    return not (sums and resolved(aggregate.expr, source.schema).dtype.is_float)
+    return all(lowers(expr, schema) for expr in aggregate.exprs())
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class PartialAggregate:
         """Whether columns can be given to ``apply`` that the frame does not have: as keys only."""
         if computed is None:
             return False
-        read = {name for _, a in self.aggregates if a.expr is not None for name in a.expr.columns()}
+        read = {name for _, a in self.aggregates for name in a.columns()}
         return not read & set(computed) and self.source.time not in computed
 
     def apply(
@@ -121,23 +119,15 @@ class PartialAggregate:
 
     def _slots(self, aggregate: Aggregate) -> list[Column]:
         """What the aggregate's accumulator keeps, slot by slot."""
-        if aggregate.expr is None:
-            return [fn.count(fn.lit(1))]
-        typed = resolved(aggregate.expr, self.source.schema)
-        value = lowered(aggregate.expr, self.source.schema)
-        whole = value.cast("bigint")
-        match aggregate.kind:
-            case AggregateKind.COUNT:
-                return [fn.count(value)]
-            case AggregateKind.AVG:  # sums of the upper and the lower 32 bits, which cannot overflow
-                upper = fn.sum(fn.shiftright(whole, 32))
-                lower_bits = fn.sum(whole.bitwiseAND(constant(0xFFFFFFFF, DataType.INT64)))
-                return [_or(upper, 0), _or(lower_bits, 0), fn.count(value)]
-            case AggregateKind.SUM:
-                slots = [_or(fn.sum(whole), 0)]
-            case _:
-                slots = [_extreme(aggregate.kind, value, typed.dtype)]
-        return [*slots, fn.count(value) > 0] if typed.nullable else slots
+        schema = self.source.schema
+        if not aggregate.operands:
+            value, dtype = fn.lit(1), DataType.INT64
+        else:
+            (operand,) = aggregate.operands
+            value, dtype = lowered(operand, schema), resolved(operand, schema).dtype
+        if aggregate.where is not None:
+            value = fn.when(lowered(aggregate.where, schema), value)
+        return [_native(slot.native, value, dtype) for slot in kept_by(aggregate, schema, StringPool()).slots]
 
 
 def left_out(rows: pa.Table) -> tuple[pa.Table, int, int]:
@@ -168,9 +158,29 @@ def state_table(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _extreme(kind: AggregateKind, value: Column, dtype: DataType) -> Column:
+def _native(form: Native | None, value: Column, dtype: DataType) -> Column:
+    """A slot of the values that are not null; without one it is what a new group has there."""
+    whole = value.cast("bigint")
+    match form:
+        case Native.COUNT:
+            return fn.count(value)
+        case Native.ANY:
+            return fn.count(value) > 0
+        case Native.SUM:
+            return _or(fn.sum(whole), 0)
+        case Native.SUM_UPPER:
+            return _or(fn.sum(fn.shiftright(whole, 32)), 0)
+        case Native.SUM_LOWER:
+            return _or(fn.sum(whole.bitwiseAND(constant(0xFFFFFFFF, DataType.INT64))), 0)
+        case Native.LEAST | Native.GREATEST:
+            return _extreme(form is Native.LEAST, value, dtype)
+        case None:
+            raise TypeError("a slot without a native form")
+    assert_never(form)
+
+
+def _extreme(least: bool, value: Column, dtype: DataType) -> Column:
     """The least or greatest, as a group starts where no value came; NaN is above every number in both."""
-    least = kind is AggregateKind.MIN
     if dtype is DataType.TIMESTAMP:
         value, dtype = fn.unix_micros(value), DataType.INT64
     found = fn.min(value) if least else fn.max(value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from penstock.query.aggregates import Aggregate, AggregateKind
+from penstock.query.aggregates import AGGREGATES, Aggregate
 from penstock.query.bound import Bound, bound_in
 from penstock.query.expr import Expr, col
 from penstock.query.graph import MatchSpec
@@ -125,7 +125,7 @@ class Key:
             return None if not values else values[0 if one.function == "first" else -1]
         if all(value is None for value in values):
             return None
-        what = Aggregate(AggregateKind(one.function), col(one.column))
+        what = Aggregate(AGGREGATES[one.function](), (col(one.column),))
         return aggregate(what, values, what.result_type(self.schema).dtype)
 
     def output(self, report: Report) -> Iterator[tuple[Bindings, Row]]:

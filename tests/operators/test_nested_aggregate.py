@@ -44,7 +44,7 @@ def step(
     )
     types = {"town": "string?"} if keys else {}
     bounds = {"window_start": "timestamp", "window_end": "timestamp"}
-    made = {name: "float64" if one.kind.value == "avg" else "int64" for name, one in outer.items()}
+    made = {name: "float64" if one.function.name == "avg" else "int64" for name, one in outer.items()}
     output = layout({**types, **bounds, **made}, TIME, [TIME, ORDER])
     return Harness(NestedAggregate, spec, [INPUT], output, late=INPUT, **options)
 

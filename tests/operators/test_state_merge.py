@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import LATE, ORDER
 from penstock.memory.strings import StringPool
-from penstock.query.aggregates import AggregateKind
+from penstock.query.aggregates import AGGREGATES
 from penstock.query.windows import Sliding
 from penstock.state.errors import StateError
 from penstock.state.tables import StateTables, merge
@@ -154,7 +154,7 @@ def test_events_consumed_elsewhere_and_merged_give_the_rows_of_one_operator(
 
 
 def test_the_aggregates_above_are_of_every_kind() -> None:
-    assert {one.kind for one in EVERYTHING.values()} == set(AggregateKind)
+    assert {one.function.name for one in EVERYTHING.values()} == set(AGGREGATES)
 
 
 @pytest.mark.parametrize("name", ["whole numbers", "sliding top"])

@@ -131,6 +131,17 @@ def test_every_aggregate_of_a_hand_worked_window() -> None:
         "speeds_distinct": 2,
         "half": 1.0,
         "doubled": 20,
+        "fastest": "b",
+        "lightest": 4.0,
+        "least_lane": 1.0,
+        "lanes": "[2,2,1]",
+        "fast_shares": "[1.0]",
+        "towns_listed": '["a","b"]',
+        "fast": 1,
+        "seen_loads": None,
+        "seen_lane": None,
+        "odd_first": "b",
+        "fast_towns": 1,
         TIME: 9,
         ORDER: 42,
     }
@@ -144,7 +155,9 @@ def test_nothing_but_nulls_gives_null() -> None:
     nulls = {name for name, value in row.items() if value is None}
     of_load = {"loads", "load_avg"}
     of_speed = {"speed_sum", "speed_min", "speed_max", "speed_avg", "speed_var", "speed_first", "half"}
-    assert nulls == of_load | of_speed | {"lane_var", "town_first", "town_last"}
+    others = {"lane_var", "town_first", "town_last", "seen_loads", "seen_lane", "odd_first"}
+    others |= {"fastest", "lightest", "least_lane", "fast_shares", "towns_listed"}
+    assert nulls == of_load | of_speed | others
     assert (row["n"], row["speeds"], row["towns"], row["share_max"]) == (1, 0, 0, -INF)
 
 

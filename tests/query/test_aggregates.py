@@ -6,7 +6,10 @@ import pytest
 
 from penstock.query.aggregates import (
     Aggregate,
+    arg_max,
+    arg_min,
     avg,
+    collect_list,
     count,
     count_distinct,
     first,
@@ -48,6 +51,13 @@ SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="
         (median("n"), "float64?"),
         (sum_(col("i") / 2), "float64?"),
         (sum_(1), "int64"),
+        (sum_("i", where=col("b")), "int64?"),
+        (count(where=col("n") > 1), "int64"),
+        (count("b"), "int64"),
+        (collect_list("t", 5), "string"),
+        (collect_list("sn", 5), "string?"),
+        (arg_max("s", "n"), "string?"),
+        (arg_min("b", "t"), "bool"),
     ],
 )
 def test_result_types(aggregate: Aggregate, expected: str) -> None:
@@ -58,6 +68,7 @@ def test_result_types(aggregate: Aggregate, expected: str) -> None:
 def test_they_read_as_they_are_written() -> None:
     assert repr(count()) == "count()"
     assert repr(avg("i")) == "avg(i)"
+    assert repr(avg("i", where=col("b"))) == "avg(i, where=b)"
     assert repr(quantile(col("i") * 2, 0.9)) == "quantile((i * 2), 0.9)"
 
 
@@ -65,14 +76,15 @@ def test_keys_tell_parameters_apart() -> None:
     assert quantile("i", 0.5).key() == median("i").key()
     assert quantile("i", 0.5).key() != quantile("i", 0.9).key()
     assert count().key() != count("i").key()
+    assert count().key() != count(where=col("b")).key() != count(where=~col("b")).key()
     assert sum_("i").key() != avg("i").key()
 
 
-def test_order_and_collection() -> None:
-    assert first("i").kind.needs_order
-    assert not sum_("i").kind.needs_order
-    assert median("i").kind.is_collected
-    assert not max_("i").kind.is_collected
+def test_order_and_nothing() -> None:
+    assert first("i").function.in_order
+    assert not sum_("i").function.in_order
+    assert count("i").function.of_none == 0
+    assert max_("i").function.of_none is None
 
 
 @pytest.mark.parametrize("make", [sum_, avg, variance, median])
@@ -89,6 +101,14 @@ def test_arithmetic_needs_numbers(make: type, column: str) -> None:
 def test_errors() -> None:
     fails(lambda: min_("s").result_type(SCHEMA), "min needs a number or a timestamp")
     fails(lambda: max_("b").result_type(SCHEMA), "max needs a number or a timestamp")
+    fails(lambda: count(col("i") > 3).result_type(SCHEMA), "count of a condition", "count(where=(i > 3))")
+    fails(lambda: count(where=col("i")).result_type(SCHEMA), "where of count needs a condition", "type int32")
+    fails(
+        lambda: arg_max("i", "s").result_type(SCHEMA),
+        "arg_max needs a number or a timestamp",
+        "got s of type",
+    )
+    fails(lambda: collect_list("i", 0), "collect_list needs a limit of at least 1", "got 0")
     fails(lambda: avg("x").result_type(SCHEMA), "unknown column 'x'")
     fails(lambda: quantile("i", 1.5), "between 0 and 1", "got 1.5")
     fails(lambda: quantile("i", "0.5"), "between 0 and 1", "got '0.5'")  # type: ignore[arg-type]

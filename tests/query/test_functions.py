@@ -14,7 +14,7 @@ from penstock.query.expr import Call, Expr, coalesce, col
 from penstock.query.functions import FUNCTIONS, Function
 from penstock.query.functions.function import declared
 from penstock.query.functions.numbers.number_function import NumberFunction
-from penstock.query.functions.reference import methods, tables
+from penstock.query.reference import PAGES, modules, with_tables
 from tests.reference_functions import REFERENCE
 
 _ROOT = Path(__file__).parents[2]
@@ -72,10 +72,11 @@ def test_a_declaration_that_is_not_whole_names_what_is_missing() -> None:
 
 
 def test_what_is_made_from_the_declarations_is_of_today() -> None:
-    assert (_ROOT / "penstock/query/expr_methods.py").read_text() == methods(), "run make reference"
-    text = (_ROOT / "docs/expressions.md").read_text()
-    for room, table in tables().items():
-        assert f"<!-- {room} -->\n\n{table}\n\n<!-- end -->" in text, "run make reference"
+    for path, text in modules().items():
+        assert (_ROOT / path).read_text() == text, "run make reference"
+    for page in PAGES:
+        text = (_ROOT / page).read_text()
+        assert with_tables(text) == text, "run make reference"
 
 
 @pytest.mark.parametrize(

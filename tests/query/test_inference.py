@@ -126,6 +126,7 @@ def type_of(expr: Expr) -> str:
         (I.cast("bool"), "bool"),
         (S.cast("int64"), "int64?"),
         (S.cast("string"), "string"),
+        (I.cast("string"), "string"),
         (L.cast("timestamp"), "timestamp"),
         (T.cast("int64"), "int64"),
         # several values
@@ -203,7 +204,7 @@ def test_the_type_of_a_constant_alone() -> None:
         (I.length(), ("length needs a string",)),
         (I.starts_with("x"), ("starts_with needs a string",)),
         (I.truncate("1s"), ("truncate needs a timestamp",)),
-        (I.cast("string"), ("nothing can be cast to string", "batch function")),
+        (T.cast("string"), ("a timestamp is not cast to string", "format_time")),
         (S.cast("bool"), ("a string cannot be cast to bool",)),
         (S.cast("timestamp"), ("a string cannot be cast to timestamp",)),
         (I.cast("timestamp"), ("a timestamp can be cast from and to int64",)),

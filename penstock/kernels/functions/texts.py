@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.kernels.code import Code
 from penstock.kernels.functions.emitters import emits
+from penstock.kernels.texts import made
+from penstock.query.functions.texts import Concat
 from penstock.query.functions.texts.text_function import TextFunction
 from penstock.query.types import DataType
 
@@ -37,3 +39,8 @@ def tabulated(builder: KernelBuilder, function: TextFunction, operands: list[Cod
         misfit = f"{builder.table(misfits)}[uint64({text.value})]"
         null = builder.assign(misfit if null is None else f"{null} | {misfit}")
     return Code(builder.assign(f"{builder.table(place)}[uint64({text.value})]"), null, result)
+
+
+@emits(Concat)
+def joined(builder: KernelBuilder, function: Concat, operands: list[Code], result: DataType) -> Code:
+    return made(builder, function.of, operands)

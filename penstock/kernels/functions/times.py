@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 from penstock.kernels.code import Code
 from penstock.kernels.functions.emitters import emits
-from penstock.query.functions.times import Day, DayOfWeek, Hour, Minute, Month, Second, Truncate, Year
+from penstock.kernels.texts import made
+from penstock.query.functions.times import (
+    Day,
+    DayOfWeek,
+    FormatTime,
+    Hour,
+    Minute,
+    Month,
+    Second,
+    Truncate,
+    Year,
+)
 from penstock.query.functions.times.time_function import TimeFunction
 from penstock.query.types import DataType
 
@@ -35,6 +46,11 @@ def cyclic_part(
     unit_us, count, first = _CYCLES[type(function)]
     value = f"int32(floor_mod(floor_div({time.value}, {unit_us}) + {first[0]}, {count}) + {first[1]})"
     return Code(builder.assign(value), time.null, result)
+
+
+@emits(FormatTime)
+def format_time(builder: KernelBuilder, function: FormatTime, operands: list[Code], result: DataType) -> Code:
+    return made(builder, function.of, operands)
 
 
 #: Microseconds of a unit, how many there are until it begins anew, and where it stood in 1970.

@@ -6,6 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from penstock.query.functions.texts import (
+    Concat,
     Contains,
     EndsWith,
     Length,
@@ -72,3 +73,8 @@ def replace(function: Replace, columns: list[Column], types: list[DataType], res
 @native(SplitPart)
 def split_part(function: SplitPart, columns: list[Column], types: list[DataType], result: DataType) -> Column:
     return fn.split_part(columns[0], fn.lit(function.separator), fn.lit(min(function.part, _REST)))
+
+
+@native(Concat)
+def concat(function: Concat, columns: list[Column], types: list[DataType], result: DataType) -> Column:
+    return fn.concat(*columns)

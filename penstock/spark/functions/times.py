@@ -8,6 +8,7 @@ from pyspark.sql import functions as fn
 from penstock.query.functions.times import (
     Day,
     DayOfWeek,
+    FormatTime,
     Hour,
     Minute,
     Month,
@@ -19,7 +20,7 @@ from penstock.query.functions.times import (
 from penstock.query.types import DataType
 from penstock.spark.functions.native import native, python_only
 
-python_only("Spark's formats of time are other ones than Python's", ParseTime)
+python_only("Spark's formats of time are other ones than Python's", ParseTime, FormatTime)
 
 
 @native(Truncate, copies=2)

@@ -1,4 +1,4 @@
-"""Functions of numbers."""
+"""Functions of numbers, each in a file of its own. Made by ``make reference``; do not edit."""
 
 from __future__ import annotations
 
@@ -13,4 +13,15 @@ from penstock.query.functions.numbers.round import Round
 from penstock.query.functions.numbers.sign import Sign
 from penstock.query.functions.numbers.sqrt import Sqrt
 
-__all__ = ["Abs", "Ceil", "Exp", "Floor", "Log", "Neg", "Pow", "Round", "Sign", "Sqrt"]
+__all__ = [
+    "Abs",
+    "Ceil",
+    "Exp",
+    "Floor",
+    "Log",
+    "Neg",
+    "Pow",
+    "Round",
+    "Sign",
+    "Sqrt",
+]

@@ -1,7 +1,8 @@
-"""Functions of strings."""
+"""Functions of strings, each in a file of its own. Made by ``make reference``; do not edit."""
 
 from __future__ import annotations
 
+from penstock.query.functions.texts.concat import Concat
 from penstock.query.functions.texts.contains import Contains
 from penstock.query.functions.texts.ends_with import EndsWith
 from penstock.query.functions.texts.length import Length
@@ -16,6 +17,7 @@ from penstock.query.functions.texts.trim import Trim
 from penstock.query.functions.texts.upper import Upper
 
 __all__ = [
+    "Concat",
     "Contains",
     "EndsWith",
     "Length",

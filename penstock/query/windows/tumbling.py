@@ -1,0 +1,15 @@
+"""Windows side by side: sliding ones that start when the one before ends."""
+
+from __future__ import annotations
+
+from penstock.query.durations import Duration
+from penstock.query.errors import Writing
+from penstock.query.windows.sliding import Sliding
+from penstock.query.windows.window import positive
+
+
+def tumbling(size: Duration) -> Sliding:
+    """Windows side by side: every event is in exactly one."""
+    with Writing("tumbling"):
+        size_us = positive(size, "window size")
+        return Sliding(size_us, size_us)
