@@ -31,6 +31,7 @@ from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of,
 from penstock.spark.driver import Driver
 from penstock.spark.durations import SparkDurations
 from penstock.spark.failures import told_by_spark
+from penstock.spark.fencing import creation
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
@@ -127,7 +128,8 @@ class SparkRun:
         cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_route(runtime.virtual_partitions, tasks)
-        store = StateStore(self.checkpoint.state)
+        create = creation(self.checkpoint.root, session, runtime.unfenced)
+        store = StateStore(self.checkpoint.state, create=create)
         for change in input_changes(store.latest(), prepared.shipped, self.checkpoint.source):
             print(f"penstock: {change}", file=sys.stderr)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
