@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 from pyspark import SparkConf, SparkContext
 
+from penstock.spark.callbacks import close_to_others
 from penstock.spark.defaults import set_elsewhere
 from penstock.spark.errors import SparkError
 from penstock.state.files import create_folder
@@ -159,7 +160,10 @@ def start_java(settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         if not is_secret(name):
             visible.set(name, value)
+    is_new = SparkContext._gateway is None
     SparkContext._ensure_initialized(conf=visible)
+    if is_new and SparkContext._gateway is not None:
+        close_to_others(SparkContext._gateway)
     if SECRET in settings:
         # An earlier session in this JVM may have left the secret of another master there.
         jvm = SparkContext._jvm
