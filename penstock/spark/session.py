@@ -32,6 +32,12 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL_PYTHON = Path(__file__).with_name("python_process.sh")
 _PYSPARK_PYTHON = "PYSPARK_PYTHON"
 _INTERPRETER = "PENSTOCK_PYTHON"  # which one python_process.sh runs
+#: An executor that does not answer is given up after 30 to 35 s; with Spark's own settings after 120 to 180.
+_NOTICED_SOON = {
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "30s",
+    "spark.network.timeoutInterval": "5s",
+}
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 _LONGEST_FOLDER = 64  # a socket's path has 107 bytes, its name 43
 _STACK = "-Xss4m"  # foreachBatch overflows the default stack: regular expressions in the stream thread
@@ -155,8 +161,10 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
                 "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
             ),
         }
-    elif any(_is_loopback(host) for host, _ in _addresses(master)):
-        chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    else:
+        chosen |= _NOTICED_SOON
+        if any(_is_loopback(host) for host, _ in _addresses(master)):
+            chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     chosen |= memory_settings(settings or {})
     for name, value in (settings or {}).items():
         chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
