@@ -20,7 +20,7 @@ _NO_INODE = "0"
 
 def close_to_others(gateway: JavaGateway) -> None:
     """Starts the server for Java's calls, and lets it hear this user's processes only."""
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     if not _can_tell():
         return
     server: Any = gateway._callback_server

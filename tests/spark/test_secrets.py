@@ -55,8 +55,10 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 def test_the_driver_of_a_local_master_talks_to_nobody_without_the_secret(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.authenticate") == "true"
-    port = int(conf.get("spark.driver.port") or 0)
-    assert b"Expected SaslMessage" in told_without_secret("127.0.0.1", port)
+    blocks = spark.sparkContext._jsc.sc().env().blockManager().blockManagerId()
+    assert blocks.host() == "127.0.0.1"
+    for port in (int(conf.get("spark.driver.port") or 0), blocks.port()):
+        assert b"Expected SaslMessage" in told_without_secret("127.0.0.1", port)
 
 
 def test_sockets_of_python_are_in_a_folder_of_their_user_alone(spark: SparkSession) -> None:
