@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
@@ -43,6 +44,8 @@ TIMED_SPECS = (
 
 LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"
 BAD_RECORDS = "bad records have no event time"
+_PATH_LIKE = re.compile(r"[/\\]|^\.")
+_LONGEST_NAME = 200  # file systems allow 255, and some names get an ending
 
 
 class Scope:
@@ -127,12 +130,18 @@ def check_columns(schema: Schema) -> None:
 
 
 def check_name(name: object, what: str) -> str:
-    """A name that can stand in metrics, errors and file names."""
+    """A name that can stand in metrics and errors, and be a file's or a folder's: never a path."""
     if not isinstance(name, str) or not name.strip() or not name.isprintable() or name.startswith("$"):
         raise QueryError(
             f"{what} must be a name",
             detail=f"got {name!r}",
             hint=f"write some printable text, e.g. 'per_lane'{_column_hint(name)}",
+        )
+    if _PATH_LIKE.search(name) or len(name.encode()) > _LONGEST_NAME:
+        raise QueryError(
+            f"{what} must be fit for a file",
+            detail=f"got {name!r}",
+            hint=f"leave out '/' and '\\' and a '.' in front, and take at most {_LONGEST_NAME} bytes",
         )
     return name
 

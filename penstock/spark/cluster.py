@@ -21,10 +21,10 @@ from typing import Any
 import psutil
 import pyspark
 
-from penstock.spark.session import SparkError, check_java
+from penstock.spark.errors import SparkError
+from penstock.spark.secrets import CLUSTER_STATE, DEFAULT_FOLDER, ClusterSecret
+from penstock.spark.session import check_java
 
-DEFAULT_FOLDER = Path(".penstock-cluster")
-_STATE = "cluster.json"
 _START_S = 90.0  # a JVM takes some seconds, on a busy machine many
 _STOP_S = 10.0
 _POLL_S = 0.1
@@ -78,7 +78,7 @@ class ClusterState:
         return f'app.run(on=ps.Spark("{self.master}"{memory}))'
 
     def __str__(self) -> str:
-        lines = [f"{self.master}, workers of {self.cores} core(s) and {self.memory} each; {self.ui}"]
+        lines = [f"{self.master}, workers of {self.cores} core(s) and {self.memory} each"]
         for member in self.members:
             running = f"runs as process {member.pid}" if member.runs else f"process {member.pid} has ended"
             lines.append(f"  {member.name:<9} {member.host:<12} {running}")
@@ -90,7 +90,8 @@ class LocalCluster:
 
     ``with LocalCluster(folder) as cluster: ... ps.Spark(cluster.master)`` takes it down at the end. Every
     worker has a folder of its own. Workers take turns on ``hosts``, all of them addresses of this machine's
-    loopback. What can be imported in the current directory can be imported by tasks too.
+    loopback. What can be imported in the current directory can be imported by tasks too. Only apps of the
+    user who brought it up get in: they find its secret in the folder, which is that user's alone.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class LocalCluster:
                 hint="use it, or take it down first: penstock cluster down",
             )
         check_java()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        secret = ClusterSecret.create(self.folder)
         host = self._hosts[0]
         port, ui_port = free_port(host), free_port(host)
         master, ui = f"spark://{host}:{port}", f"http://{host}:{ui_port}"
@@ -139,7 +140,7 @@ class LocalCluster:
         try:
             where = ["--host", host, "--port", str(port), "--webui-port", str(ui_port)]
             self._start(members, master, ui, "master", host, _MASTER, where)
-            self._wait(members, lambda: _told(ui).get("url") == master, "the master does not answer")
+            self._wait(members, lambda: _told(ui, secret).get("url") == master, "the master does not answer")
             for number in range(self._workers):
                 host = self._hosts[number % len(self._hosts)]
                 where = ["--host", host, "--port", "0", "--webui-port", "0"]
@@ -147,7 +148,9 @@ class LocalCluster:
                 where += ["--work-dir", str(self.folder / f"worker-{number + 1}"), master]
                 self._start(members, master, ui, f"worker-{number + 1}", host, _WORKER, where)
             self._wait(
-                members, lambda: _told(ui).get("aliveworkers") == self._workers, "workers do not register"
+                members,
+                lambda: _told(ui, secret).get("aliveworkers") == self._workers,
+                "workers do not register",
             )
         except BaseException:
             self.down()
@@ -167,12 +170,14 @@ class LocalCluster:
         end(started)
         for member in state.members:
             shutil.rmtree(self.folder / member.name / "local", ignore_errors=True)
-        (self.folder / _STATE).unlink(missing_ok=True)
+        (self.folder / CLUSTER_STATE).unlink(missing_ok=True)
+        if (secret := ClusterSecret.of(self.folder)) is not None:
+            secret.remove()
         return state
 
     def state(self) -> ClusterState | None:
         """What the folder says; None if no cluster was brought up in it since the last was taken down."""
-        path = self.folder / _STATE
+        path = self.folder / CLUSTER_STATE
         try:
             return ClusterState.of(json.loads(path.read_text()))
         except FileNotFoundError:
@@ -208,7 +213,7 @@ class LocalCluster:
     def _start(
         self, members: list[Member], master: str, ui: str, name: str, host: str, kind: str, words: list[str]
     ) -> None:
-        folder = self.folder / name
+        folder, properties = self.folder / name, ClusterSecret.file_in(self.folder)
         shutil.rmtree(folder, ignore_errors=True)  # what an earlier cluster left
         folder.mkdir()
         home = str(Path(pyspark.__file__).parent)
@@ -227,7 +232,7 @@ class LocalCluster:
         }
         with (self.folder / f"{name}.log").open("wb") as log:
             started = subprocess.Popen(
-                [Path(home, "bin", "spark-class"), kind, *words],
+                [Path(home, "bin", "spark-class"), kind, "--properties-file", properties, *words],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -238,9 +243,9 @@ class LocalCluster:
         assert started_at is not None  # it is our child, and even if it has ended nobody has asked for it yet
         members.append(Member(name, host, started.pid, started_at))
         state = ClusterState(master, ui, self._cores, self._memory, tuple(members))
-        temporary = self.folder / f"{_STATE}.new"
+        temporary = self.folder / f"{CLUSTER_STATE}.new"
         temporary.write_text(json.dumps(asdict(state), indent=1))
-        temporary.replace(self.folder / _STATE)
+        temporary.replace(self.folder / CLUSTER_STATE)
 
     def _wait(self, members: list[Member], condition: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + _START_S
@@ -279,11 +284,12 @@ def free_port(host: str) -> int:
         return int(probe.getsockname()[1])
 
 
-def _told(ui: str) -> dict[str, Any]:
+def _told(ui: str, secret: ClusterSecret) -> dict[str, Any]:
     """What the master says of itself; nothing while it does not answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy has no way to loopback
+    request = urllib.request.Request(f"{ui}/json/", headers={"Authorization": f"Bearer {secret.ui_token}"})
     try:
-        with opener.open(f"{ui}/json/", timeout=5) as answer:
+        with opener.open(request, timeout=5) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
     except (OSError, ValueError):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyspark
+from penstock.spark.defaults import DRIVER_MEMORY, set_elsewhere
 
-DRIVER_MEMORY = "spark.driver.memory"
 MAX_RESULT_SIZE = "spark.driver.maxResultSize"
 
 _MIB = 1 << 20
@@ -28,8 +26,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 def memory_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The driver's memory, and how much of results it collects before it gives up with an error of its own
     rather than for want of memory. What the user has set anywhere stays."""
-    set_elsewhere = _set_elsewhere()
-    known = {**set_elsewhere, **settings}
+    known = {**set_elsewhere(), **settings}
     chosen: dict[str, str] = {}
     if DRIVER_MEMORY not in known:
         chosen[DRIVER_MEMORY] = f"{driver_bytes(machine_bytes()) // _MIB}m"
@@ -69,35 +66,3 @@ def machine_bytes() -> int:
         if text.isdecimal() and int(text) > 0:
             found.append(int(text))
     return min(found)
-
-
-def _set_elsewhere() -> dict[str, str]:
-    """What the user says of the driver's memory in the environment or in Spark's file of defaults."""
-    found: dict[str, str] = {}
-    for line in _defaults():
-        name, *value = line.split("#")[0].replace("=", " ", 1).split(None, 1)
-        if name in (DRIVER_MEMORY, MAX_RESULT_SIZE) and value:
-            found[name] = value[0].strip()
-    if memory := os.environ.get("SPARK_DRIVER_MEMORY"):
-        found[DRIVER_MEMORY] = memory
-    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    for place, argument in enumerate(arguments):
-        following = arguments[place + 1] if place + 1 < len(arguments) else ""
-        if argument == "--driver-memory":
-            found[DRIVER_MEMORY] = following
-        elif argument.startswith("--driver-memory="):
-            found[DRIVER_MEMORY] = argument.partition("=")[2]
-        elif argument == "--conf" and following.partition("=")[0] in (DRIVER_MEMORY, MAX_RESULT_SIZE):
-            name, _, value_text = following.partition("=")
-            found[name] = value_text
-    return found
-
-
-def _defaults() -> list[str]:
-    home = os.environ.get("SPARK_HOME") or os.path.dirname(pyspark.__file__)
-    folder = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
-    try:
-        lines = Path(folder, "spark-defaults.conf").read_text().splitlines()
-    except OSError:
-        return []
-    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]

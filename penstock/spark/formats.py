@@ -14,10 +14,10 @@ from pyspark.sql import types as t
 from penstock.query.errors import QueryError
 from penstock.query.step import check_columns
 from penstock.query.types import DataType, Schema
+from penstock.spark.errors import SparkError
 from penstock.spark.frame_types import struct_of
 from penstock.spark.frames import CORRUPT, FrameSource, check_meaning
 from penstock.spark.lowering import named
-from penstock.spark.session import SparkError
 
 _RATE = Schema(timestamp="timestamp", value="int64")
 _KAFKA = Schema(

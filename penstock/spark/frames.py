@@ -11,8 +11,9 @@ from penstock.query.connectors import Source
 from penstock.query.errors import QueryError
 from penstock.query.step import check_columns
 from penstock.query.types import Schema
+from penstock.spark.errors import SparkError
 from penstock.spark.frame_types import canonical, schema_of
-from penstock.spark.session import SparkError, session_settings
+from penstock.spark.session import session_settings
 
 #: A column that a frame may have beside its schema's: the text of a record that Spark could not parse.
 CORRUPT = "$corrupt"

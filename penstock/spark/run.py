@@ -31,6 +31,7 @@ from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of,
 from penstock.spark.driver import Driver
 from penstock.spark.durations import SparkDurations
 from penstock.spark.failures import told_by_spark
+from penstock.spark.fencing import creation
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
@@ -46,6 +47,7 @@ from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.slots import GroupShare, Stopping
 from penstock.spark.stage_engine import StageEngine
+from penstock.spark.stalls import StallWatch, work_of
 from penstock.spark.stream_source import register
 from penstock.spark.summary import SparkSummary
 from penstock.state.store import StateStore
@@ -95,6 +97,7 @@ class SparkRun:
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
         self._durations = SparkDurations(self._publish)
         self._patterns = PatternLogs()
+        self._stalls = StallWatch(lambda: work_of(self._session.sparkContext))
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -127,7 +130,8 @@ class SparkRun:
         cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_route(runtime.virtual_partitions, tasks)
-        store = StateStore(self.checkpoint.state)
+        create = creation(self.checkpoint.root, session, runtime.unfenced)
+        store = StateStore(self.checkpoint.state, create=create)
         for change in input_changes(store.latest(), prepared.shipped, self.checkpoint.source):
             print(f"penstock: {change}", file=sys.stderr)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
@@ -244,6 +248,8 @@ class SparkRun:
                 left_s = until_s - time.monotonic()
                 ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
                 self._durations.ask(self._query)
+                if news := self._stalls.news():
+                    print(f"penstock: {news}", file=sys.stderr)
                 if ended and self._is_bounded and self._error is None and not self._stopping:
                     self._drained.set()
                 if ended or left_s <= _POLL_S:
@@ -312,11 +318,14 @@ class SparkRun:
             try:
                 if self._query is not None:  # else it is just being started
                     self._durations.ask(self._query)
+                self._stalls.began(batch_id)
                 batch = self._driver.run(frame, batch_id)
                 self._tell(batch)
             except BaseException as error:
                 self._error = told_by_spark(error)
                 raise self._error from None
+            finally:
+                self._stalls.ended()
             if self._last_batch is not None and batch_id >= self._last_batch:
                 self._stopping = self._stopped_early = True
             else:

@@ -50,6 +50,9 @@ class Spark:
     ``concurrent_batches`` is how many groups have a batch at a time, as many as there are cores unless given;
     ``group_scheduling`` is the policy by which the others wait.
 
+    ``unfenced`` allows a checkpoint where two runs cannot be kept apart, such as an object store: it is then
+    up to you that there is one run at a time.
+
     Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
     """
 
@@ -64,6 +67,7 @@ class Spark:
     groups: GroupsOption = None
     concurrent_batches: int | None = None
     group_scheduling: str = "highest_rate"
+    unfenced: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)  # further settings of Spark's
     node: Settings = field(default_factory=_task_settings)  # of the engine inside each task
 

@@ -10,15 +10,17 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock.query.errors import PenstockError
 from penstock.spark.driver_memory import memory_settings
+from penstock.spark.errors import SparkError
 from penstock.spark.interrupts import handler_kept
+from penstock.spark.secrets import authentication, secret_of, start_java
 
 OLDEST_JAVA = 17
 _ATTEMPTS = 4
@@ -30,15 +32,15 @@ _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL_PYTHON = Path(__file__).with_name("python_process.sh")
 _PYSPARK_PYTHON = "PYSPARK_PYTHON"
 _INTERPRETER = "PENSTOCK_PYTHON"  # which one python_process.sh runs
+#: An executor that does not answer is given up after 30 to 35 s; with Spark's own settings after 120 to 180.
+_NOTICED_SOON = {
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "30s",
+    "spark.network.timeoutInterval": "5s",
+}
+_SOCKETS = "spark.python.unix.domain.socket.dir"
+_LONGEST_FOLDER = 64  # a socket's path has 107 bytes, its name 43
 _STACK = "-Xss4m"  # foreachBatch overflows the default stack: regular expressions in the stream thread
-
-
-class SparkError(PenstockError):
-    """Spark cannot be used. Says what happened, the detail, and a hint that would help."""
-
-    def __init__(self, what: str, *, detail: str, hint: str) -> None:
-        self.what, self.detail, self.hint = what, detail, hint
-        super().__init__(f"{what}: {detail}; {hint}")
 
 
 def spark_session(
@@ -64,20 +66,59 @@ def spark_session(
     os.environ[_INTERPRETER] = sys.executable
     if _chosen_python() is None:
         os.environ[_PYSPARK_PYTHON] = chosen["spark.pyspark.python"]  # PySpark itself reads only this
-    for name, value in chosen.items():
-        builder = builder.config(name, value)
-    with handler_kept():
-        session = builder.getOrCreate()
+    sockets = None
     if running is None:
-        atexit.register(_stop, session)  # else Python's workers end with a trace on the terminal
+        chosen |= authentication(master, chosen)
+        if _is_ours(master):
+            sockets = _socket_folder()
+        if sockets is not None:
+            chosen.setdefault(_SOCKETS, sockets)
+    with handler_kept():
+        if running is None:
+            start_java(chosen)
+        for name, value in chosen.items():
+            builder = builder.config(name, value)
+        session = _created(builder, master)
+    if running is None:
+        atexit.register(_stop, session, sockets)  # else Python's workers end with a trace on the terminal
     if running is None and master.startswith(_STANDALONE):
         _await_executor(session, master)
     return session
 
 
-def _stop(session: SparkSession) -> None:
+def _created(builder: SparkSession.Builder, master: str) -> SparkSession:
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        # Spark gives up after a minute, and then trips over the session that it has stopped.
+        if master.startswith(_STANDALONE) and "stopped SparkContext" in str(error):
+            raise _not_let_in(master) from None
+        raise
+
+
+def _stop(session: SparkSession, sockets: str | None) -> None:
     with contextlib.suppress(Exception):  # its JVM may be gone by now
         session.stop()
+    if sockets is not None:
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _is_ours(master: str) -> bool:
+    """Whether all processes of a session are this user's, on this machine."""
+    return local_cores(master) is not None or secret_of(master) is not None
+
+
+def _socket_folder() -> str | None:
+    """A folder of this user's alone for the sockets between Java and Python, which ask nobody who they are.
+
+    None where its path would be too long: then they are in the folder for temporary files, and who may use
+    them is up to the umask.
+    """
+    folder = tempfile.mkdtemp(prefix="penstock-")
+    if len(folder) <= _LONGEST_FOLDER:
+        return folder
+    os.rmdir(folder)
+    return None
 
 
 def session_settings(master: str, settings: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -120,8 +161,10 @@ def session_settings(master: str, settings: Mapping[str, str] | None = None) -> 
                 "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
             ),
         }
-    elif any(_is_loopback(host) for host, _ in _addresses(master)):
-        chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+    else:
+        chosen |= _NOTICED_SOON
+        if any(_is_loopback(host) for host, _ in _addresses(master)):
+            chosen |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     chosen |= memory_settings(settings or {})
     for name, value in (settings or {}).items():
         chosen[name] = f"{chosen[name]} {value}" if name in chosen and name.endswith("JavaOptions") else value
@@ -202,6 +245,8 @@ def _await_executor(session: SparkSession, master: str) -> None:
     deadline = time.monotonic() + _EXECUTOR_S
     memory_status = session.sparkContext._jsc.sc().getExecutorMemoryStatus
     while memory_status().size() < 2:  # one is the driver
+        if session.sparkContext._jsc.sc().isStopped():
+            raise _not_let_in(master)
         if time.monotonic() > deadline:
             session.stop()
             raise SparkError(
@@ -211,6 +256,14 @@ def _await_executor(session: SparkSession, master: str) -> None:
                 "asks for (1g unless set), and their logs",
             )
         time.sleep(_POLL_S)
+
+
+def _not_let_in(master: str) -> SparkError:
+    return SparkError(
+        "the Spark master does not let this app in",
+        detail=f"{master} answers, and refuses to talk",
+        hint="check that spark.authenticate and spark.authenticate.secret are what the master has",
+    )
 
 
 def check_java() -> None:

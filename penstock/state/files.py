@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -13,7 +13,12 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from penstock.state.errors import StateError
+
 _TEMPORARY = "tmp-"
+
+#: Writes a file of a folder if there is none of that name, in one step whatever others do; whether it did.
+Create = Callable[["Folder", str, Any], bool]
 
 
 class Folder:
@@ -21,10 +26,16 @@ class Folder:
     path in a given file system.
 
     Local files are on disk, and so are their names, when ``write`` returns. Elsewhere that is the file
-    system's promise.
+    system's promise, and ``create`` is what creates a file once only: pyarrow has no such call.
     """
 
-    def __init__(self, root: str | os.PathLike[str], files: fs.FileSystem | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        files: fs.FileSystem | None = None,
+        create: Create | None = None,
+    ) -> None:
+        self._create = create
         text = local_path(root)
         self._files: fs.FileSystem
         if files is not None:
@@ -37,7 +48,7 @@ class Folder:
 
     def inside(self, name: str) -> Folder:
         """A folder in this one; it need not exist."""
-        return Folder(f"{self.path.rstrip('/')}/{name}", self._files)
+        return Folder(f"{self.path.rstrip('/')}/{name}", self._files, self._create)
 
     def write(self, name: str, data: Any) -> None:
         """Writes a file under a temporary name and renames it; one of that name is replaced. The folder is
@@ -76,10 +87,9 @@ class Folder:
         nobody ever sees a part of the file.
         """
         if not self._local:
-            if self.exists(name):
-                return False
-            self.write(name, data)
-            return True
+            if self._create is None:
+                raise cannot_fence(self.path)
+            return self._create(self, name, data)
         temporary, final = self._at(f"{_TEMPORARY}{uuid4().hex}-{name}"), self._at(name)
         self._write_temporary(temporary, data)
         try:
@@ -130,6 +140,25 @@ class Folder:
         except FileNotFoundError:
             create_folder(self.path)
             _write_through(path, data)
+
+
+def unfenced(folder: Folder, name: str, data: Any) -> bool:
+    """Creates a file where that is no single step: of two who do it at the same time, both may believe that
+    they did."""
+    if folder.exists(name):
+        return False
+    folder.write(name, data)
+    return True
+
+
+def cannot_fence(where: str) -> StateError:
+    return StateError(
+        "this checkpoint cannot keep two runs apart",
+        f"where '{where}' is, a file cannot be created on condition that there is none yet, so two runs "
+        "could both go on and destroy each other's output",
+        "take a local folder or hdfs://, or, if you see to it that there is one run at a time, write "
+        "ps.Spark(unfenced=True)",
+    )
 
 
 def _write_through(path: str, data: Any) -> None:

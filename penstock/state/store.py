@@ -19,7 +19,7 @@ from pyarrow import fs
 from penstock.state import delta, state_file
 from penstock.state.delta import Base
 from penstock.state.errors import StateError
-from penstock.state.files import Folder, final_name, is_temporary
+from penstock.state.files import Create, Folder, final_name, is_temporary
 from penstock.state.groups import TableName, grouped
 from penstock.state.manifest import FileEntry, FileLink, Manifest, checksum
 from penstock.state.state_file import StateFile
@@ -41,7 +41,8 @@ class StateStore:
 
     A version is numbered by whoever commits it; a batch reads the newest one and makes the next.
     ``chain_limit``: so many older files may a delta build on, then a snapshot is written; with 0 there are no
-    deltas. A state of less than ``small_bytes`` is always a snapshot.
+    deltas. A state of less than ``small_bytes`` is always a snapshot. ``create`` makes a manifest where the
+    file system is not local: without it nothing can be committed there.
     """
 
     def __init__(
@@ -51,11 +52,12 @@ class StateStore:
         *,
         chain_limit: int = 8,
         small_bytes: int = 256 * 1024,
+        create: Create | None = None,
     ) -> None:
         self.root = os.fspath(root)
         self._chain_limit, self._small_bytes = chain_limit, small_bytes
         self._committed: Manifest | None = None  # the last one, made or gone on from
-        folder = Folder(root, files)
+        folder = Folder(root, files, create)
         self._data, self._manifests = folder.inside("data"), folder.inside("manifests")
 
     # -- tasks -----------------------------------------------------------------------------------------------

@@ -372,3 +372,16 @@ def test_apps(traffic: Traffic) -> None:
     traffic.sink("a", traffic.cars)
     fails(lambda: traffic.app.run(on="spark"), "not a runtime", "ps.Node", step="run")  # type: ignore[call-overload]
     fails(lambda: traffic.app.run(on=dict), "not a runtime", step="run")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/etc/evil", "a/b", "a\\b", ".", "..", ".hidden", "ä" * 101])
+def test_a_name_is_no_path(name: str, traffic: Traffic, cars: Stream) -> None:
+    source = DeclaredSource(CARS)
+    fails(lambda: traffic.app.source(name, source, "ts"), "a source's name must be fit for a file")
+    fails(lambda: traffic.app.sink(name, cars, NoSink()), "a sink's name must be fit for a file")
+    fails(lambda: cars.filter(col("speed") > 30, name=name), "a step's name must be fit for a file")
+    fails(lambda: App(name), "an app's name must be fit for a file", f"got {name!r}; leave out '/'")
+
+
+def test_a_name_may_have_blanks_dots_and_quotes() -> None:
+    assert App("per lane, 'fast'. ö").name == "per lane, 'fast'. ö"

@@ -14,7 +14,8 @@ import pytest
 
 from penstock.cli import main
 from penstock.spark.cluster import ClusterState, LocalCluster, Member, free_port
-from penstock.spark.session import SparkError, check_master, session_settings, spark_session
+from penstock.spark.errors import SparkError
+from penstock.spark.session import check_master, session_settings, spark_session
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from penstock.operators.plan import plan
 from penstock.operators.projections import without_plain_projections
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema
+from penstock.spark.errors import SparkError
 from penstock.spark.formats import SparkFormat
 from penstock.spark.frame_types import schema_of, struct_of
 from penstock.spark.frames import FrameSource, SparkStream
 from penstock.spark.prefix import REASON, RECORD, Prefix, plan_prefix
-from penstock.spark.session import SparkError
 
 
 def rate(spark: SparkSession) -> DataFrame:

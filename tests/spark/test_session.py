@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.spark.errors import SparkError
 from penstock.spark.session import (
-    SparkError,
     check_java,
     java_version,
     local_cores,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 from penstock.state.errors import StateError
-from penstock.state.files import Folder
+from penstock.state.files import Folder, unfenced
 from penstock.state.manifest import FileEntry, Manifest, checksum
 from penstock.state.store import StateStore
 from penstock.state.tables import StateTables, select
@@ -386,7 +386,10 @@ def test_uris_work_like_paths(tmp_path: Path) -> None:
 def test_file_systems_that_are_not_local(tmp_path: Path) -> None:
     # A sub-tree is a file system of another kind: it goes the way that object stores go.
     tree = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
-    store = StateStore("state", tree)
+    with pytest.raises(StateError, match=r"^this checkpoint cannot keep two runs apart: where 'state/manif"):
+        commit(StateStore("state", tree), 1)
+    assert not files_in(tmp_path)
+    store = StateStore("state", tree, create=unfenced)
     for version, text in enumerate(("first", "again"), 1):
         commit(store, version, written(store, version, 0, {1: text}, run_id=text))
     assert texts(store.read(2, None, range(V))) == {1: "again"}

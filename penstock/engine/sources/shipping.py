@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from collections.abc import Mapping
@@ -47,11 +48,16 @@ class MappedColumns:
 
 @dataclass(frozen=True)
 class StoredObject(Generic[T]):
-    """A pickled object, in a file if it is large. A process that needs it loads it, once."""
+    """A pickled object, in a file if it is large. A process that needs it loads it, once.
+
+    To unpickle is to run what is there: a file is only opened if it is byte for byte what was written, which
+    its digest says. That travels with the source itself.
+    """
 
     folder: str
     name: str
     data: bytes | None
+    digest: str = ""  # of a file
 
     @classmethod
     def of(cls, value: T, folder: str) -> StoredObject[T] | None:
@@ -67,7 +73,7 @@ class StoredObject(Generic[T]):
             return None
         if len(data) < LARGE_BYTES:
             return cls("", "", data)
-        return cls(os.fspath(folder), _write(folder, "pickle", data), None)
+        return cls(os.fspath(folder), _write(folder, "pickle", data), None, _digest(data))
 
     @property
     def value(self) -> T:
@@ -88,8 +94,19 @@ def _mapped(folder: str, file: str) -> dict[str, ArrowArray]:
 
 @lru_cache(_OPEN)
 def _loaded(stored: StoredObject[Any]) -> Any:
-    data = stored.data if stored.data is not None else _read(stored.folder, stored.name)
+    if stored.data is not None:
+        return pickle.loads(stored.data)
+    data = bytes(_read(stored.folder, stored.name))  # a copy: what is checked cannot change any more
+    if _digest(data) != stored.digest:
+        raise RunError(
+            f"a source's data was changed: '{stored.name}' in '{stored.folder}' is not what was written; "
+            "keep the checkpoint where only you can write, and start the run again"
+        )
     return pickle.loads(data)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read(folder: str, name: str) -> Any:

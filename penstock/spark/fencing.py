@@ -1,0 +1,72 @@
+"""How the manifest of a checkpoint is created once only, on file systems that are not local."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.state.files import Create, Folder, cannot_fence, unfenced
+
+#: Kinds of address where renaming is one step that fails if there is a file of the new name.
+_RENAMING = frozenset({"hdfs"})
+
+
+def creation(root: str, session: SparkSession, allow_unfenced: bool) -> Create | None:
+    """What creates manifests in a checkpoint; None where it is local and needs nothing.
+
+    Raises where nothing can, unless that is allowed: a run must not begin if its commits prove nothing.
+    """
+    if "://" not in root:
+        return None
+    if urlsplit(root).scheme in _RENAMING:
+        return HadoopRename(session, root)
+    if allow_unfenced:
+        return unfenced
+    raise cannot_fence(root)
+
+
+@dataclass(frozen=True)
+class HadoopRename:
+    """Creates files by Hadoop's client in the driver: written whole under another name, then renamed without
+    replacing.
+
+    HDFS's name node does that in one step. pyarrow's client for HDFS cannot: it removes a file that is there.
+    """
+
+    session: SparkSession
+    root: str  # its scheme and authority are those of all folders
+
+    def __call__(self, folder: Folder, name: str, data: Any) -> bool:
+        jvm, gateway = self.session._jvm, SparkContext._gateway
+        assert jvm is not None
+        assert gateway is not None
+        hadoop = jvm.org.apache.hadoop.fs
+        address = urlsplit(self.root)
+        base = f"{address.scheme}://{address.netloc}{urlsplit(folder.path).path}"
+        temporary, final = (hadoop.Path(f"{base}/{file}") for file in (f"tmp-{uuid4().hex}-{name}", name))
+        configuration = self.session._jsparkSession.sessionState().newHadoopConf()
+        files = hadoop.FileContext.getFileContext(final.toUri(), configuration)
+        with_parents = gateway.new_array(hadoop.Options.CreateOpts, 1)
+        with_parents[0] = hadoop.Options.CreateOpts.createParent()
+        stream = files.create(temporary, jvm.java.util.EnumSet.of(hadoop.CreateFlag.CREATE), with_parents)
+        try:
+            stream.write(bytes(data))
+            stream.hsync()
+        finally:
+            stream.close()
+        try:
+            files.rename(temporary, final, gateway.new_array(hadoop.Options.Rename, 0))
+        except Py4JJavaError as error:
+            with contextlib.suppress(Py4JJavaError):
+                files.delete(temporary, False)
+            if "FileAlreadyExistsException" in str(error.java_exception):
+                return False
+            raise
+        return True
