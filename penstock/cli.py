@@ -1,8 +1,9 @@
-"""The command line: ``penstock demo``, ``penstock bench NAME``, ``penstock cluster up``."""
+"""The command line: ``penstock demo``, ``bench NAME``, ``cluster up``, ``checkpoint show``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_bench(commands.add_parser("bench", help="run a benchmark and its baselines"))
     _add_cluster(commands.add_parser("cluster", help="a Spark cluster on this machine, to try things on"))
+    _add_checkpoint(commands.add_parser("checkpoint", help="look at a checkpoint, go back, copy it"))
     return parser
 
 
@@ -59,6 +61,27 @@ def _no_laboratory(parsed: argparse.Namespace) -> int:
         "benchmarks are not part of the installed package: they need a clone of the project; "
         "there, 'make setup' installs what they need"
     )
+
+
+def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
+    actions = checkpoint.add_subparsers(required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="versions, steps with their state, positions, sinks")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    show.set_defaults(command=_checkpoint_show)
+    verify = actions.add_parser("verify", help="check every checksum; the exit code is 1 if one is wrong")
+    verify.set_defaults(command=_checkpoint_verify)
+    rollback = actions.add_parser("rollback", help="go back to a version, with the files of sinks")
+    rollback.add_argument("--to", type=int, required=True, metavar="VERSION", help="one that 'show' lists")
+    rollback.add_argument("--group", type=int, help="which group, of a checkpoint that has some")
+    rollback.add_argument(
+        "--leave-sinks", action="store_true", help="also if some sinks cannot go back: they get rows again"
+    )
+    rollback.set_defaults(command=_checkpoint_rollback)
+    copy = actions.add_parser("copy", help="copy the newest version, while a run goes on")
+    for action in (show, verify, rollback, copy):
+        action.add_argument("checkpoint", help="the folder or address that runs are given")
+    copy.add_argument("target", help="a folder that is not there")
+    copy.set_defaults(command=_checkpoint_copy)
 
 
 def _add_cluster(cluster: argparse.ArgumentParser) -> None:
@@ -117,6 +140,40 @@ def _cluster_status(parsed: argparse.Namespace) -> int:
     state = LocalCluster(parsed.folder).state()
     print(f"no cluster is up in '{parsed.folder}'" if state is None else state)
     return 0 if state is not None and all(member.runs for member in state.members) else 1
+
+
+def _checkpoint_show(parsed: argparse.Namespace) -> int:
+    from penstock.checkpoints.contents import contents_of
+
+    parts = contents_of(parsed.checkpoint)
+    if parsed.json:
+        print(json.dumps([part.plain() for part in parts], indent=1))
+    else:
+        print("\n\n".join(part.text() for part in parts))
+    return 0
+
+
+def _checkpoint_verify(parsed: argparse.Namespace) -> int:
+    from penstock.checkpoints.verification import problems_of
+
+    problems = problems_of(parsed.checkpoint)
+    print("\n".join(problems) or f"'{parsed.checkpoint}' is whole, and so is what its sinks have delivered")
+    return 1 if problems else 0
+
+
+def _checkpoint_rollback(parsed: argparse.Namespace) -> int:
+    from penstock.checkpoints.rollback import roll_back
+
+    went_back = roll_back(parsed.checkpoint, parsed.to, group=parsed.group, leave_sinks=parsed.leave_sinks)
+    print(went_back.text())
+    return 0
+
+
+def _checkpoint_copy(parsed: argparse.Namespace) -> int:
+    from penstock.checkpoints.copying import copy
+
+    print(copy(parsed.checkpoint, parsed.target).text())
+    return 0
 
 
 def _positive(text: str) -> int:

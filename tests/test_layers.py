@@ -24,6 +24,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("app",),
     ("sources", "sinks", "detection"),
     ("workloads",),
+    ("checkpoints",),
     ("spark",),
     ("engine",),
     ("cep",),

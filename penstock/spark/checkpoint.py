@@ -26,9 +26,12 @@ from penstock.query.identity import stable_content
 from penstock.spark.positions import PartitionProgress, Progress
 from penstock.spark.stages import Stages
 from penstock.state.errors import StateError
-from penstock.state.files import Folder, local_path
+from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
+
+#: How the folders of runs without a checkpoint begin.
+TEMPORARY = "penstock-run-"
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Checkpoint:
     @classmethod
     def at(cls, root: str | Path | None) -> Checkpoint:
         if root is None:
-            return cls(tempfile.mkdtemp(prefix="penstock-"), temporary=True)
+            return cls(tempfile.mkdtemp(prefix=TEMPORARY), temporary=True)
         text = local_path(root)
         return cls(text if "://" in text else str(Path(text).absolute()))
 
@@ -198,31 +201,6 @@ def resume(
         )
     changes = Changes(latest.missing(operators), tuple(latest.left_behind(operators)))
     return replace(latest, progress=replace(known, columns=columns).to_json()), changes, False
-
-
-def check_spark_log(checkpoint: Checkpoint, batches: int) -> None:
-    """Raises unless Spark's own log and the state are of one run: Spark would leave out events or read some
-    again.
-
-    A batch is in Spark's offset log before it runs and in its commit log after it counted. So when n
-    batches have counted, batch n - 1 has been planned and batch n at most, and n - 1 is the last that can be
-    done.
-    """
-    planned = _last_batch(f"{checkpoint.spark}/offsets")
-    done = _last_batch(f"{checkpoint.spark}/commits")
-    if batches - 1 <= planned <= batches and done < batches:
-        return
-    found = "is empty" if planned < 0 else f"has come to batch {max(planned, done)}"
-    raise StateError(
-        "the checkpoint is not whole",
-        f"its state in '{checkpoint.state}' is made of {batches} batches, Spark's log in "
-        f"'{checkpoint.spark}' {found}",
-        "they belong together: restore both from one copy, or start from an empty checkpoint",
-    )
-
-
-def _last_batch(folder: str) -> int:
-    return max((int(name) for name in Folder(folder).names() if name.isdecimal()), default=-1)
 
 
 def _columns(stages: Stages) -> dict[str, dict[str, str]]:

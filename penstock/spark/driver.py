@@ -26,13 +26,15 @@ from penstock.spark.messages import SPARK_SCHEMA, Message, RowFormat, as_json, f
 from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress, moves_from_json
 from penstock.spark.sinks import deliver, deliveries, end_writers
+from penstock.spark.spark_log import SparkLog
 from penstock.spark.stage_task import StageTask
 from penstock.spark.stages import Kind, Stages
 from penstock.state.errors import StateError
 from penstock.state.manifest import FileEntry, Manifest
 from penstock.state.store import StateStore
 
-_COLLECT_EVERY = 20  # batches
+#: Batches from one collection of old versions to the next.
+COLLECT_EVERY = 20
 
 
 class Inbox:
@@ -99,6 +101,10 @@ class Driver:
         self.works_here = True
         self._endless = EndlessState()
         self._has_files = False  # some of the batch stands in files
+        self._is_native = False  # Spark alone has seen the times of all rows of the batch
+        #: Spark's log of the run, of which each manifest keeps what the next batch is planned by.
+        self.log: SparkLog | None = None
+        self.keep_versions = 2
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
         self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
@@ -118,7 +124,7 @@ class Driver:
             raise StateError(
                 "the checkpoint is not whole",
                 f"Spark has come to batch {batch_id}, the state is made of {self.manifest.batches} batches",
-                "restore both from one copy, or start from an empty checkpoint",
+                "another run has changed the folder: start this one again, and let nobody change it",
             )
         clock = Clock()
         # Every task gets the manifest, and has no use for what only the driver reads.
@@ -127,7 +133,8 @@ class Driver:
         if self.frames is not None and not ending:
             before = self.frames.seen(batch_id, before)
             manifest = replace(manifest, progress=before.to_json())
-            if not self.frames.is_native(self.rows_before, whole=whole):
+            self._is_native = self.frames.is_native(self.rows_before, whole=whole)
+            if not self._is_native:
                 frame = self.frames.rows(frame, self._shipped, manifest, whole=whole)
             elif whole:
                 groups = self.frames.lowered(frame, before)
@@ -233,12 +240,22 @@ class Driver:
             batches=batch_id + 1,
             fence=self.manifest.fence,
             process=self.manifest.process,
+            logs=self.manifest.logs if complete else self._logs(batch_id),
             deliveries=deliveries(self._writers, self.manifest.deliveries),
         )
         self._store.commit(manifest)
         self.manifest = manifest
-        if batch_id % _COLLECT_EVERY == 0:
-            self._store.collect()
+        if batch_id % COLLECT_EVERY == 0:
+            self._store.collect(self.keep_versions)
+
+    def _logs(self, batch_id: int) -> Mapping[str, str]:
+        """What Spark plans the next batch by, once this one counts."""
+        if self.log is None:
+            return {}
+        reached_ms = None if self.frames is None else self.log.reached_ms(batch_id)
+        if self.frames is not None and self._is_native:
+            reached_ms = self.frames.reached_ms(self._session)
+        return self.log.counted(batch_id, self.manifest.logs, reached_ms or 0)
 
     def _told(
         self,

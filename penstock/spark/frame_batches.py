@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.graph import Input, SourceSpec
@@ -13,20 +13,21 @@ from penstock.spark.frame_task import FrameTask, GroupsTask, WholeFrameTask
 from penstock.spark.job import ShippedJob
 from penstock.spark.positions import PartitionProgress, Progress
 from penstock.spark.prefix import Prefix
-from penstock.state.files import Folder
+from penstock.spark.spark_log import SparkLog
 from penstock.state.manifest import Manifest
 
 #: Rows of a batch from which on it pays to let Spark do the first steps. Below, the plan of its own jobs
 #: costs more than the rows that cross into Python; and what Spark has seen of time is known a batch later.
 NATIVE_ROWS = 200_000
+_QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
 class FrameBatches:
-    """``offsets`` is the folder of Spark's offset log, which has what Spark has seen of time."""
+    """``log`` is Spark's log of the run, which has what Spark has seen of time."""
 
     prefix: Prefix
-    offsets: str
+    log: SparkLog
 
     def stream(self, frame: DataFrame) -> DataFrame:
         """The source's stream as batches want it: only columns that somebody reads, and Spark keeps the
@@ -47,13 +48,21 @@ class FrameBatches:
 
     def seen(self, batch_id: int, before: Progress) -> Progress:
         """The progress with what Spark has seen of time before this batch, to the millisecond."""
-        lines = Folder(self.offsets).read(str(batch_id)).to_pybytes().decode().splitlines()
-        reached_ms = int(json.loads(lines[1]).get("batchWatermarkMs", 0))
+        reached_ms = self.log.reached_ms(batch_id)
         if reached_ms <= 0:  # none yet, or a time before 1970, which Spark's watermark does not know
             return before
         return before.advanced(
             [{self.prefix.source.id: {0: PartitionProgress(latest_us=1_000 * reached_ms)}}]
         )
+
+    def reached_ms(self, session: SparkSession) -> int:
+        """How far time has come for Spark with the batch that this thread has just run. Spark itself asks
+        only later, and writes it down when the batch has counted long ago."""
+        query: Any = session.streams.get(str(session.sparkContext.getLocalProperty(_QUERY_ID)))
+        execution = query._jsq.streamingQuery()
+        tracker = execution.watermarkTracker()
+        tracker.updateWatermark(execution.lastExecution().executedPlan())
+        return int(tracker.currentWatermark())
 
     def rows(self, batch: DataFrame, job: ShippedJob, manifest: Manifest, *, whole: bool) -> DataFrame:
         """The messages of a batch of which every row comes to Python."""

@@ -6,11 +6,9 @@ CHECKPOINT/groups/0/…      a checkpoint of its own for each group: state, Spar
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +18,13 @@ from penstock.query.graph import Graph, SourceSpec
 from penstock.spark.checkpoint import Checkpoint, operators_of
 from penstock.spark.stages import cut
 from penstock.state.errors import StateError
-from penstock.state.files import Folder
+from penstock.state.files import Folder, sync_all
 from penstock.state.store import StateStore
 
 _FORMAT = 1
 _NAME = "groups.json"
-_PARTS = ("state", "spark", "sources")
+_PARTS = ("state", "spark", "sources")  # of a checkpoint without groups
+_COPIED = ("spark/sources", "sources")  # what sources have written down
 
 
 def folder_of(checkpoint: Checkpoint, group: int) -> str:
@@ -146,9 +145,12 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
         shutil.rmtree(root / "groups", ignore_errors=True)  # of a split that did not come to its end
         for number, part in enumerate(parts):
             target = Path(folder_of(checkpoint, number))
-            for name in _PARTS:
+            for name in _COPIED:
                 if (root / name).is_dir():
-                    shutil.copytree(root / name, target / name, copy_function=_linked)
+                    shutil.copytree(root / name, target / name)
+            (target / "state" / "data").mkdir(parents=True)
+            for name in manifest.file_names:
+                _link(root / "state" / "data" / name, target / "state" / "data" / name)
             operators = {name: text for name, text in operators_of(cut(part)).items() if name in known}
             # What was delivered by queries that are in no group now stays in one place, the first.
             own = set(groups[number]) | (set() if number else gone)
@@ -156,8 +158,9 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
             of_group = replace(
                 manifest, version=manifest.version + 1, operators=operators, deliveries=delivered
             )
-            StateStore(str(target / "state")).commit(of_group)
-            _as_another_query(target / "spark")
+            # Of the versions before it none is of this group alone, so it cannot go back to them.
+            StateStore(str(target / "state")).commit(of_group, again=manifest)
+        sync_all(root / "groups")  # before anything of the old one is removed
     store_groups(checkpoint, groups)
     remove_undivided(checkpoint)
 
@@ -169,20 +172,12 @@ def remove_undivided(checkpoint: Checkpoint) -> None:
             shutil.rmtree(Path(checkpoint.root) / name, ignore_errors=True)
 
 
-def _as_another_query(log: Path) -> None:
-    """Spark knows a streaming query by an id in its log, and runs no two of one id."""
-    (log / ".metadata.crc").unlink(missing_ok=True)
-    if (log / "metadata").is_file():
-        (log / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
-
-
-def _linked(source: str, target: str) -> object:
-    """Files of state never change once they are written, so groups share them; logs are copied."""
-    if source.endswith(".state"):
-        with contextlib.suppress(OSError):  # a file system without links
-            os.link(source, target)
-            return target
-    return shutil.copy2(source, target)
+def _link(source: Path, target: Path) -> None:
+    """Files of state never change once they are written, so groups share them."""
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without links
+        shutil.copy2(source, target)
 
 
 def _sources(graph: Graph) -> set[str]:

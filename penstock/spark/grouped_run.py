@@ -32,6 +32,7 @@ from penstock.spark.session import local_cores, spark_session
 from penstock.spark.slots import BatchSlots, GroupShare
 from penstock.spark.summary import SparkSummary, merged
 from penstock.state.errors import StateError
+from penstock.state.files import Folder
 from penstock.state.store import StateStore
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class GroupedRun:
         self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
         self._lock = CheckpointLock(self.checkpoint.root)
         try:
+            Folder(self.checkpoint.root).remove_temporary()
             groups = self._known_groups()
             if groups is None:
                 self._start_together()

@@ -24,11 +24,10 @@ from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.routing.route import even_route
-from penstock.spark import results
 from penstock.spark.adapting import TaskCount
 from penstock.spark.balancing import Balancing
-from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
-from penstock.spark.driver import Driver
+from penstock.spark.checkpoint import Checkpoint, operators_of, resume
+from penstock.spark.driver import COLLECT_EVERY, Driver
 from penstock.spark.durations import SparkDurations
 from penstock.spark.failures import told_by_spark
 from penstock.spark.fencing import creation
@@ -37,6 +36,7 @@ from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.input_check import begin_input, input_changes
 from penstock.spark.job import Job, ShippedJob, WarmUp
+from penstock.spark.leftovers import Leftovers, remove_abandoned
 from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.pattern_logs import PatternLogs
@@ -46,6 +46,7 @@ from penstock.spark.readers import Readers
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.slots import GroupShare, Stopping
+from penstock.spark.spark_log import SparkLog
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stalls import StallWatch, work_of
 from penstock.spark.stream_source import register
@@ -103,6 +104,7 @@ class SparkRun:
 
     def start(self) -> None:
         """Builds everything and starts the streaming query."""
+        remove_abandoned()
         self.checkpoint = Checkpoint.at(self._runtime.checkpoint)
         self._checkpoint_lock = CheckpointLock(self.checkpoint.root) if self._locks else None
         try:
@@ -119,6 +121,7 @@ class SparkRun:
 
     def _start(self) -> None:
         runtime, graph = self._runtime, self._graph
+        leftovers = Leftovers.of(self.checkpoint)
         prepared = self._prepared = prepare(graph, self.checkpoint.shipped, runtime.tasks)
         stages, uncut, sources = prepared.stages, prepared.whole, prepared.sources
         # Kernels are compiled here, once, and not by every worker process for itself.
@@ -139,8 +142,9 @@ class SparkRun:
         is_complete = progress.complete
         self._patterns, with_patterns = PatternLogs.begin(stages, progress, self.changes.fresh)
         self.changes = replace(self.changes, patterns=tuple(self._patterns.told))
+        self._spark_log = SparkLog(self.checkpoint.spark)
         if not is_complete:
-            check_spark_log(self.checkpoint, manifest.batches)
+            self._spark_log.check(None if is_new else manifest)
         if self.changes:
             print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
         job = Job(
@@ -163,7 +167,8 @@ class SparkRun:
         store.commit(manifest)  # whoever else runs here, or starts at the same time, loses from now on
         if not is_complete:
             begin_input(progress, prepared.shipped, self.checkpoint.source)
-        results.remove_all(self.checkpoint.results)  # of a run that was killed
+        leftovers.remove(sources)
+        store.collect(runtime.keep_versions, grace_versions=0)
         begin_writers(self._writers)
         if is_complete:  # nothing more comes for a query that is new to it
             end_writers(self._writers, progress.batch_id)
@@ -179,6 +184,7 @@ class SparkRun:
         self._driver.route = self._route
         self._driver.patterns = self._patterns
         self._driver.works_here = self._share is None
+        self._driver.log, self._driver.keep_versions = self._spark_log, runtime.keep_versions
         prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
@@ -192,8 +198,9 @@ class SparkRun:
             self._drained.set()
         if self._drained.is_set():
             return
+        self._spark_log.renew(manifest)
         if prefix is not None:
-            self._driver.frames = FrameBatches(prefix, f"{self.checkpoint.spark}/offsets")
+            self._driver.frames = FrameBatches(prefix, self._spark_log)
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
             warm = pool.submit(self._warm_up, shipped_job, is_whole(job, self._driver.progress))
             frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
@@ -414,5 +421,6 @@ class SparkRun:
             max_events=self._runtime.batch_events,
             readers=None if job.here().job.whole is None else Readers(self.checkpoint.state),
             max_bytes=self._runtime.source_bytes(len(self._prepared.sources)),
+            keep_batches=self._runtime.keep_versions + COLLECT_EVERY,
         )
         return self._session.readStream.format(name).load()

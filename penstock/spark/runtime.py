@@ -47,6 +47,7 @@ class Spark:
     ``groups`` divides the queries: each group is a streaming query of its own, so that a heavy query delays
     only its own group. None is one group; ``"auto"`` begins with one, measures what the queries cost and
     divides them if that pays; or lists of the queries' names. The checkpoint remembers the groups.
+    ``keep_versions`` is how many of the checkpoint's newest versions are kept, to go back to.
     ``concurrent_batches`` is how many groups have a batch at a time, as many as there are cores unless given;
     ``group_scheduling`` is the policy by which the others wait.
 
@@ -63,6 +64,7 @@ class Spark:
     rebalance: float | RoutingControl | None = DEFAULT_CHI
     batch_events: int | None = None
     batch_bytes: int | str | None = "64m"
+    keep_versions: int = 10
     progress: str | Path | None = None
     groups: GroupsOption = None
     concurrent_batches: int | None = None
@@ -74,7 +76,13 @@ class Spark:
     def __post_init__(self) -> None:
         check_option(self.groups)
         policy_named(self.group_scheduling)
-        for name in ("tasks", "batch_events", "virtual_partitions", "concurrent_batches"):
+        for name in (
+            "tasks",
+            "batch_events",
+            "virtual_partitions",
+            "keep_versions",
+            "concurrent_batches",
+        ):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise PenstockError(f"{name} must be at least 1: got {value!r}")

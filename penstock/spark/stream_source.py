@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -63,18 +64,20 @@ def register(
     max_tasks: int | None = None,
     readers: Callable[[], int | None] | None = None,
     max_bytes: int | None = None,
+    keep_batches: int = 0,
 ) -> str:
     """Makes the source known to Spark; returns the format for ``spark.readStream.format``.
 
     ``journal`` is the source's folder beside the checkpoint. A batch reads about ``max_events`` events and
     ``max_bytes`` of them at most, None: whatever is there, in at most ``max_tasks`` tasks, None: as many as
     there are cores.
-    ``readers`` is asked before each batch whether it is to be fewer.
+    ``readers`` is asked before each batch whether it is to be fewer. The source keeps what the newest
+    ``keep_batches`` have read, for a run that goes back.
     """
     tasks = max_tasks or spark.sparkContext.defaultParallelism
     # The task is opened where it runs: the processes that plan need not load what it needs, a compiler.
     packed: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers, max_bytes)
+    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers, max_bytes, keep_batches)
     # A class of its own, which no module has: so Spark's pickle takes it along with all that it holds.
     kind = type(name, (_StreamSource,), {"stream": stream})
     spark.dataSource.register(kind)
@@ -93,6 +96,7 @@ class Stream:
     max_tasks: int
     readers: Callable[[], int | None] | None
     max_bytes: int | None = None
+    keep_batches: int = 0
 
 
 class _StreamSource(DataSource):
@@ -118,6 +122,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._stream = stream
         # Opened when it is known where the run goes on, and only by the process that plans.
         self._opened: Positions | None = None
+        self._ends: deque[list[int]] = deque()  # of the newest batches that have counted
         self._ends_now = False
         self._target: list[int] | None = None  # with the trigger availableNow: where it ends
 
@@ -160,8 +165,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from task.read(self._stream.source_id, partition.ranges)
 
     def commit(self, end: dict[str, list[int]]) -> None:
-        if self._opened is not None:
-            self._opened.release(end[_POSITIONS])
+        self._ends.append(end[_POSITIONS])
+        if len(self._ends) > self._stream.keep_batches and self._opened is not None:
+            self._opened.release(self._ends.popleft())
 
     def stop(self) -> None:
         if self._opened is not None:

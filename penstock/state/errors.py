@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from penstock.query.errors import PenstockError
 
+#: A hint where a version of a checkpoint cannot be used.
+GO_BACK = (
+    "restore it from a copy, or go back with 'penstock checkpoint rollback CHECKPOINT --to VERSION', after "
+    "'penstock checkpoint show CHECKPOINT', which lists the versions"
+)
+
 
 class StateError(PenstockError):
     """A checkpoint that is missing, damaged or of another app. Nothing was changed when it is raised.

@@ -124,6 +124,25 @@ class Folder:
         found: Any = self._files.get_file_info(selected)
         return sorted(info.base_name for info in found if info.type == fs.FileType.File)
 
+    def names_below(self) -> list[str]:
+        """All files in it and in the folders below it, by their paths from here; no temporary ones."""
+        selected = fs.FileSelector(self.path, allow_not_found=True, recursive=True)
+        found: Any = self._files.get_file_info(selected)
+        start = len(self.path.rstrip("/")) + 1
+        files = (info for info in found if info.type == fs.FileType.File)
+        return sorted(info.path[start:] for info in files if not is_temporary(info.base_name))
+
+    def remove_temporary(self) -> None:
+        """Removes what writers left that were killed. Only for who knows that nobody writes here."""
+        for name in self.names():
+            if is_temporary(name):
+                self.remove(name)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is in this machine's file system."""
+        return self._local
+
     def remove(self, name: str) -> None:
         """Removes a file; one that is gone already is no mistake."""
         try:
@@ -199,6 +218,15 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(path: str | os.PathLike[str]) -> None:
+    """A local folder with all that is in it, and its name, on disk. What is not there is on disk too."""
+    for folder, _, files in os.walk(path):
+        for name in files:
+            sync(os.path.join(folder, name))
+        sync(folder)
+    sync(Path(path).absolute().parent)
 
 
 def final_name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import xxhash
 
-from penstock.state.errors import StateError
+from penstock.state.errors import GO_BACK, StateError
 
 #: Of manifests and of the files that they name. Readers refuse what is newer.
 FORMAT = 3
@@ -94,7 +94,7 @@ class Manifest:
     fence: int = 0
     #: The process that committed it, for people: its id, its machine and its start.
     process: str = ""
-    #: The texts from which the logs of whoever plans the batches are made anew, by their names there.
+    #: The texts from which Spark's logs are made anew, by their names below its folder.
     logs: Mapping[str, str] = field(default_factory=dict)
     #: What sinks have delivered. Plain JSON, which only they understand.
     deliveries: Mapping[str, Any] = field(default_factory=dict)
@@ -150,8 +150,7 @@ class Manifest:
             raise StateError(
                 "unreadable checkpoint",
                 f"manifest {where}: {error}",
-                "it was damaged after it was written: restore it from a copy, or remove it to go back to the "
-                "version before it",
+                f"it was damaged after it was written: {GO_BACK}",
             ) from None
         if body.get("format") != FORMAT:
             raise unknown_format(body.get("format"), f"manifest {where}")

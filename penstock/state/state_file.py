@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.state.delta import Part
-from penstock.state.errors import StateError
+from penstock.state.errors import GO_BACK, StateError
 from penstock.state.groups import Group, TableName
 from penstock.state.manifest import FORMAT, unknown_format
 from penstock.state.tables import Ints
@@ -212,5 +212,5 @@ def _broken(file: StateFile, detail: str) -> StateError:
     return StateError(
         "inconsistent checkpoint",
         f"file {file.name}: {detail}",
-        "its files do not belong together: restore them from a copy, or go back to the version before",
+        f"its files do not belong together: {GO_BACK}",
     )

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from penstock.state import delta, state_file
 from penstock.state.delta import Base
-from penstock.state.errors import StateError
+from penstock.state.errors import GO_BACK, StateError
 from penstock.state.files import Create, Folder, final_name, is_temporary
 from penstock.state.groups import TableName, grouped
 from penstock.state.manifest import FileEntry, FileLink, Manifest, checksum
@@ -111,7 +111,7 @@ class StateStore:
         for entry in manifest.files:
             if wanted.isdisjoint(entry.partitions):
                 continue
-            chain = [self._opened(manifest, link) for link in entry.links]
+            chain = [self.file(manifest, link) for link in entry.links]
             for key, (bits, table) in state_file.rows_of(chain, operators, wanted).items():
                 for other, file in held.setdefault(key, []):
                     if other & bits:
@@ -126,16 +126,18 @@ class StateStore:
 
     # -- the driver ------------------------------------------------------------------------------------------
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest, again: Manifest | None = None) -> None:
         """Makes the version exist, in one step, unless somebody else has made it: then this run has lost the
         checkpoint to another, and must end.
 
-        Older files that it needs must be those of the version before it: others may be collected at any time.
+        Older files that it needs must be those of the version before it, or of the version that is to come
+        ``again``: others may be collected at any time.
         """
         older = {link.file for entry in manifest.files for link in entry.chain}
         older |= {entry.file for entry in manifest.files if _version_of(entry.file) < manifest.version}
         if older:
-            unknown = older - self._names_before(manifest.version)
+            known = self._names_before(manifest.version) if again is None else again.file_names
+            unknown = older - known
             if unknown:
                 raise StateError(
                     "a version builds on a file that the one before it does not have",
@@ -208,16 +210,20 @@ class StateStore:
         """Removes all but the newest versions, and files that no kept version names; says which.
 
         Whatever was written for the newest ``grace_versions`` versions, or for later ones, stays even if
-        nobody names it: a task that lost its race may be writing it right now. Nothing is removed while the
-        manifest of a kept version cannot be read.
+        nobody names it: a task that lost its race may be writing it right now. With 0 nobody is: what was
+        written for the newest version, and is not of it, is of a run that has ended. Nothing is removed while
+        the manifest of a kept version cannot be read.
         """
-        if keep_versions < 1 or grace_versions < 1:
+        if keep_versions < 1 or grace_versions < 0:
             raise ValueError(f"at least one version must be kept: {keep_versions}, {grace_versions}")
         versions = self.versions()
         if not versions:
             return []
         kept = versions[-keep_versions:]
-        named = {file for version in kept for file in self.load(version).file_names}
+        try:
+            named = {file for version in kept for file in self.load(version).file_names}
+        except StateError:  # one that nobody may ever ask for is no reason to end a run
+            return []
         oldest_spared = kept[-1] - grace_versions + 1
         removed: list[str] = []
         # Manifests first: a crash in between leaves files too many, never a version that lacks one.
@@ -234,6 +240,12 @@ class StateStore:
                 self._data.remove(name)
                 removed.append(name)
         return removed
+
+    def drop(self, first: int, behind: int) -> None:
+        """Forgets the versions from ``first`` on, up to ``behind``; ``collect`` removes their files."""
+        for version in self.versions():
+            if first <= version < behind:
+                self._manifests.remove(f"{version}.json")
 
     def _lost(self, manifest: Manifest, versions: list[int]) -> StateError:
         """Why a version could not be committed: who has done it instead."""
@@ -263,20 +275,20 @@ class StateStore:
             known = self.load(earlier[-1]) if earlier else None
         return set() if known is None else known.file_names
 
-    def _opened(self, manifest: Manifest, link: FileLink) -> StateFile:
+    def file(self, manifest: Manifest, link: FileLink) -> StateFile:
+        """A file that a version names, read whole and checked."""
         where = f"{link.file} of version {manifest.version} in '{self.root}'"
-        hint = "restore it from a copy, or remove that version's manifest to go back to the one before it"
         try:
             data = self._data.read(link.file)
         except FileNotFoundError:
-            raise StateError("checkpoint file is missing", where, hint) from None
+            raise StateError("checkpoint file is missing", where, GO_BACK) from None
         if len(data) != link.bytes:
             detail = f"{where} has {len(data)} bytes, written were {link.bytes}"
-            raise StateError("damaged checkpoint file", detail, hint)
+            raise StateError("damaged checkpoint file", detail, GO_BACK)
         found = checksum(data)
         if found != link.checksum:
             detail = f"{where} has checksum {found}, written was {link.checksum}"
-            raise StateError("damaged checkpoint file", detail, hint)
+            raise StateError("damaged checkpoint file", detail, GO_BACK)
         return state_file.decode(data, link.file)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
+from lab.bench.faults.power import PowerRecorder
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph
 from penstock.scheduling.catalogue import POLICIES
@@ -249,15 +250,25 @@ def undivided(root: Path, graph: Graph) -> Checkpoint:
     checkpoint = Checkpoint.at(root)
     progress = Progress({"events": {0: PartitionProgress(position=7)}}, (0,) * 4)
     store = StateStore(checkpoint.state)
+    logs = {"offsets/2": "v1\n{}\n-", "commits/2": "v1\n{}"}
     delivered = {query: {"kind": "memory", "query": query} for query in ("counts", "sums", "firsts", "gone")}
     for version in (2, 3):
         store.commit(
-            Manifest(version, "run", 4, operators_of(cut(graph)), progress.to_json(), deliveries=delivered)
+            Manifest(
+                version,
+                "run",
+                4,
+                operators_of(cut(graph)),
+                progress.to_json(),
+                batches=version,
+                logs=logs,
+                deliveries=delivered,
+            )
         )
-    for name, text in (("metadata", '{"id": "one"}'), ("offsets/2", "v1"), ("commits/2", "v1")):
-        path = root / "spark" / name
+    for name in ("spark/metadata", "spark/offsets/2", "spark/sources/0/0", "sources/events/files-0.json"):
+        path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text("v1")
     return checkpoint
 
 
@@ -269,7 +280,6 @@ def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
     split(checkpoint, groups, graph, parts)
     assert stored_groups(checkpoint) == groups
     assert not (tmp_path / "state").exists()
-    ids = set()
     for number, part in enumerate(parts):
         folder = Path(folder_of(checkpoint, number))
         manifest = StateStore(folder / "state").latest()
@@ -279,9 +289,10 @@ def test_every_group_goes_on_where_all_stood(tmp_path: Path) -> None:
         # What a query delivered is in one place: a second would grow old there, and files be cut to it.
         assert set(manifest.deliveries) == {*groups[number], *(["gone"] if number == 0 else [])}
         assert Progress.from_json(manifest.progress).sources["events"][0].position == 7
-        assert (folder / "spark" / "offsets" / "2").read_text() == "v1"
-        ids.add((folder / "spark" / "metadata").read_text())
-    assert len(ids) == 2  # Spark runs no two queries of one id
+        assert manifest.logs.keys() == {"offsets/2", "commits/2"}
+        assert not (folder / "spark" / "offsets").exists()  # made anew from the manifest
+        for name in ("spark/sources/0/0", "sources/events/files-0.json"):
+            assert (folder / name).read_text() == "v1"
     delivered = delivered_in(checkpoint, groups)
     assert delivered == ({"counts", "gone"}, {"sums", "firsts"})
     queries = ["counts", "sums", "gone"]
@@ -310,6 +321,24 @@ def test_a_crash_on_the_way_leaves_the_checkpoint_of_all(
     assert latest.version == 3
     split(checkpoint, groups, graph, parts)  # what the crash left is made anew
     assert stored_groups(checkpoint) == groups
+
+
+def test_a_power_cut_keeps_the_checkpoint_of_all_or_those_of_all_groups(tmp_path: Path) -> None:
+    graph, groups = some_graph(), (("counts",), ("sums", "firsts"))
+    parts = [part_of(graph, group) for group in groups]
+    (tmp_path / "disk").mkdir()
+    checkpoint = undivided(tmp_path / "disk", graph)
+    recorder = PowerRecorder(tmp_path / "disk", tmp_path / "journal")
+    recorder.begin()
+    with recorder.here():
+        split(checkpoint, groups, graph, parts)
+    recorder.cut()
+    assert stored_groups(checkpoint) == groups
+    for number in (0, 1):
+        manifest = StateStore(f"{folder_of(checkpoint, number)}/state").latest()
+        assert manifest is not None
+        for name in ("spark/sources/0/0", "sources/events/files-0.json"):
+            assert Path(folder_of(checkpoint, number), name).read_text() == "v1"
 
 
 def test_state_of_a_step_that_has_changed_is_not_carried_over(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from penstock.engine.sources.generator import Generator
 from penstock.engine.sources.offsets import STRETCH
-from penstock.engine.sources.reader import NodeSource, Resume
+from penstock.engine.sources.reader import NodeSource, Positions, Resume
 from penstock.memory.arrow import batch_from_columns
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -27,6 +27,31 @@ from penstock.spark.stream_source import Range, Stream, StreamReader, grouped, r
 
 _FIELDS: Any = {"target": pa.int32(), "tag": pa.int32(), "seq": pa.int64(), "payload": pa.binary()}
 MESSAGES = pa.schema(_FIELDS)
+
+
+class Released(Positions):
+    """Notes what will not be read again."""
+
+    final = None
+
+    def __init__(self) -> None:
+        self.ends: list[Sequence[int]] = []
+
+    def latest(self, start: Sequence[int], limit: int | None) -> list[int]:
+        return [*start]
+
+    def release(self, before: Sequence[int]) -> None:
+        self.ends.append(before)
+
+
+@pytest.mark.parametrize(("kept", "released"), [(0, [[1], [2], [3], [4]]), (3, [[1]])])
+def test_what_the_newest_batches_have_read_is_kept_to_go_back(kept: int, released: list[list[int]]) -> None:
+    source = Rows([], {"ts": "timestamp"})
+    reader = StreamReader(Stream("cars", source, b"", None, None, 1, None, None, kept))
+    reader._opened = positions = Released()
+    for end in range(1, 5):
+        reader.commit({"p": [end]})
+    assert positions.ends == released
 
 
 @dataclass(frozen=True)

@@ -250,10 +250,9 @@ def test_a_damaged_manifest_is_an_error_not_an_older_version(tmp_path: Path) -> 
         path.write_bytes(damaged)
         with pytest.raises(StateError, match=r"unreadable checkpoint: manifest 2.json in .*; it was damaged"):
             store.latest()
-        with pytest.raises(StateError, match="unreadable"):
-            store.collect(2)
+        assert store.collect(1) == []  # nothing is removed as long as it cannot be read
     assert texts(store.read(1, None, range(V))) == {1: "a"}
-    path.unlink()  # as the hint says
+    path.unlink()
     latest = store.latest()
     assert latest is not None
     assert latest.version == 1

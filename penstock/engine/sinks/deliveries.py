@@ -48,7 +48,8 @@ def taken_up(resumed: Resumed | None, new: Taken) -> Taken | None:
     wrong = delivery.check(resumed.batch)
     if wrong is not None:
         raise RunError(
-            f"cannot go on with '{path}': {wrong}; bring it back as it was, or start from an empty checkpoint"
+            f"cannot go on with '{path}': {wrong}; bring it back as it was, go back to before it with "
+            "'penstock checkpoint rollback', or start from an empty checkpoint"
         )
     return replace(delivery, path=path)
 

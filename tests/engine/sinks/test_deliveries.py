@@ -134,7 +134,7 @@ def test_an_output_that_is_gone_is_refused(name: str, tmp_path: Path) -> None:
     for settings in ({}, {"overwrite": True}):
         why = refused(path, 5, told[-1], **settings)
         assert "had been delivered" in why
-        assert "bring it back as it was, or start from an empty checkpoint" in why
+        assert "bring it back as it was, go back to before it with 'penstock checkpoint rollback', or" in why
     aside.rename(path)
     goes_on(path, 5, told[-1])
 
