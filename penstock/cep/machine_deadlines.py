@@ -14,6 +14,7 @@ from penstock.cep.machine_layout import (
     GUARD,
     HEAD,
     MODE,
+    N_ROW,
     N_SEQ,
     NEVER,
     NEXT,
@@ -29,11 +30,13 @@ from penstock.cep.machine_layout import (
     POS,
     R_ORDER,
     R_SUB,
+    R_TIME,
     ROW,
     SEEN,
     SEQ,
     SIZE,
     SKIP,
+    SPENT,
     STOP,
     TAIL,
     TARGET,
@@ -67,7 +70,7 @@ def expire(m: Machine, entry: Int, before_us: Int) -> None:
 @njit(error_model="numpy")
 def finish(m: Machine, entry: Int) -> None:
     """The first start of a key is over: what is complete by now is a match, all else is dropped."""
-    places, follow, modes, runs, nodes, keys, counts, _, _ = m
+    places, follow, modes, runs, nodes, keys, counts, _, rows = m
     run = keys[entry, HEAD]
     start, last = runs[run, SEQ], runs[run, SEQ]
     one_only = modes[MODE] != ANY_MATCH or modes[SKIP] != NO_SKIP or modes[CONSUMED] != 0
@@ -79,10 +82,13 @@ def finish(m: Machine, entry: Int) -> None:
         elif runs[run, POS] == DONE:
             end = runs[run, SEEN]
         else:
-            position = runs[run, POS]
-            for i in range(places[position, FIRST], places[position, STOP]):
-                if follow[i, TARGET] < 0 and follow[i, GUARD] & runs[run, SEEN] == 0:
+            first = places[runs[run, POS], FIRST]
+            for i in range(first, places[runs[run, POS], STOP]):
+                is_left = (runs[run, SPENT] >> (i - first)) & 1 == 0
+                if is_left and follow[i, TARGET] < 0 and follow[i, GUARD] & runs[run, SEEN] == 0:
                     end = counts[NOW_TIME]
+            if end != NEVER and counts[NOW_ODD] != 0 and modes[WITHIN] < 0:  # the input has ended
+                end = rows[nodes[runs[run, NODE], N_ROW], R_TIME]
         if end != NEVER:
             report(m, runs[run, NODE], runs[run, TIME], end, counts[NOW_NUMBER])
             reported = True
