@@ -40,7 +40,6 @@ from penstock.cep.machine_layout import (
     STOP,
     TAIL,
     TARGET,
-    TIME,
     WANTED,
     WITHIN,
     Int,
@@ -90,7 +89,7 @@ def finish(m: Machine, entry: Int) -> None:
             if end != NEVER and counts[NOW_ODD] != 0 and modes[WITHIN] < 0:  # the input has ended
                 end = rows[nodes[runs[run, NODE], N_ROW], R_TIME]
         if end != NEVER:
-            report(m, runs[run, NODE], runs[run, TIME], end, counts[NOW_NUMBER])
+            report(m, runs[run, NODE], rows[runs[run, ROW], R_TIME], end, counts[NOW_NUMBER])
             reported = True
             if modes[SKIP] == PAST_LAST:
                 last = nodes[runs[run, NODE], N_SEQ]
@@ -106,10 +105,10 @@ def finish(m: Machine, entry: Int) -> None:
 @njit(error_model="numpy")
 def settle(m: Machine, entry: Int) -> None:
     """Reports the matches at the head of the list; what starts before their last events is dropped."""
-    runs, nodes, keys, counts = m[3], m[4], m[5], m[6]
+    runs, nodes, keys, counts, rows = m[3], m[4], m[5], m[6], m[8]
     run = keys[entry, HEAD]
     while run >= 0 and runs[run, POS] == DONE:
-        report(m, runs[run, NODE], runs[run, TIME], runs[run, SEEN], counts[NOW_NUMBER])
+        report(m, runs[run, NODE], rows[runs[run, ROW], R_TIME], runs[run, SEEN], counts[NOW_NUMBER])
         run = drop_until(m, entry, run, nodes[runs[run, NODE], N_SEQ])
     set_head(m, entry, run)
 
@@ -153,7 +152,7 @@ def tick(m: Machine, entry: Int, before_us: Int) -> None:
         counts[NOW_ORDER] = rows[runs[chosen, ROW], R_ORDER]
         counts[NOW_SUB] = rows[runs[chosen, ROW], R_SUB]
         counts[NOW_ODD] = 1
-        start = runs[chosen, TIME]
+        start = rows[runs[chosen, ROW], R_TIME]
         report(m, runs[chosen, NODE], start, due, (due - start) // modes[PERIOD])
         if due - start <= modes[WITHIN] - modes[PERIOD]:
             runs[chosen, DUE] = due + modes[PERIOD]

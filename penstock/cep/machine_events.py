@@ -55,7 +55,6 @@ from penstock.cep.machine_layout import (
     STRICT,
     TAIL,
     TARGET,
-    TIME,
     UNCOUNTED,
     WAIT,
     WANTED,
@@ -134,7 +133,6 @@ def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> Int:
     runs[run, SPENT] = 0
     runs[run, NODE] = -1
     runs[run, SEQ] = sequence
-    runs[run, TIME] = rows[row, R_TIME]
     runs[run, ROW] = row
     runs[run, DUE] = deadline(m, rows[row, R_TIME])
     runs[run, NEXT] = -1
@@ -155,11 +153,11 @@ def step(
 
     Returns whether one of them is complete and cuts off what follows, and the first completing binding.
     """
-    places, follow, modes, runs, _, _, _, _, _ = m
+    places, follow, modes, runs, _, _, counts, _, _ = m
     mode, position = modes[MODE], runs[run, POS]
     seen, node = runs[run, SEEN], runs[run, NODE]
     first, stop = places[position, FIRST], places[position, STOP]
-    spent, takes, everything = runs[run, SPENT], np.int64(0), (np.int64(1) << (stop - first)) - 1
+    spent, takes = runs[run, SPENT], np.int64(0)
     for i in range(first, stop):
         target = follow[i, TARGET]
         if target >= 0 and follow[i, GUARD] & seen == 0 and (spent >> (i - first)) & 1 == 0:
@@ -173,28 +171,38 @@ def step(
             seen |= np.int64(1) << event
         watch >>= 1
         event += 1
-    ended = False
-    if takes != 0 or mode == STRICT:
-        # What takes the event comes before what passes over it, on either side of the end of the match.
-        passes = np.int64(0)
-        for i in range(first, stop):
-            bit = np.int64(1) << (i - first)
-            if takes & bit != 0:
-                ended, complete = arrive(m, run, follow[i, TARGET], row, sequence, mark, complete)
-                if ended:
-                    break
-            elif spent & bit != 0 or mode == ANY_MATCH:
-                continue
-            elif follow[i, TARGET] >= 0:
-                passes |= bit
-            else:
-                pass_over(m, run, everything & ~passes, seen, mark)
-                passes = np.int64(0)
+    if takes == 0 and mode != STRICT and position != 0:  # it passes over the event as it is
+        # The calls take longer than to see that they are not needed.
+        is_first = counts[NEW_TAIL] == mark
+        if (not is_first and modes[PRUNE] != 0 and is_pointless(m, position, seen, spent, mark)) or (
+            seen != runs[run, SEEN] and not is_open(m, position, seen, spent)
+        ):
+            free_run(m, run)
+        else:
+            runs[run, SEEN] = seen
+            append(m, run)
+        return False, complete
+    # What takes the event comes before what passes over it, on either side of the end of the match.
+    ended, passes = False, np.int64(0)
+    for i in range(first, stop):
+        bit = np.int64(1) << (i - first)
+        if takes & bit != 0:
+            ended, complete = arrive(m, run, follow[i, TARGET], row, sequence, mark, complete)
+            if ended:
+                break
+        elif mode == ANY_MATCH or spent & bit != 0:
+            continue
+        elif follow[i, TARGET] >= 0:
+            passes |= bit
+        else:
+            if passes != 0 and mode == NEXT_MATCH:
+                pass_over(m, run, passes, seen, mark)
+            passes = np.int64(0)
+            if is_open(m, places[position, WAIT], seen, np.int64(0)):
                 add_run(m, run, places[position, WAIT], seen, np.int64(0), node, mark)
-        if not ended and mode != ANY_MATCH:
-            pass_over(m, run, everything & ~passes, seen, mark)
-    stays = position != 0 and (mode == ANY_MATCH or (mode == NEXT_MATCH and takes == 0))
-    if stays and is_open(m, position, seen, spent) and not is_pointless(m, position, seen, spent, mark):
+    if not ended and passes != 0 and mode == NEXT_MATCH and position != 0:
+        pass_over(m, run, passes, seen, mark)
+    if mode == ANY_MATCH and position != 0 and is_open(m, position, seen, spent):
         runs[run, SEEN] = seen
         append(m, run)
     else:
@@ -203,11 +211,13 @@ def step(
 
 
 @njit(error_model="numpy")
-def pass_over(m: Machine, run: Int, spent: Int, seen: Int, mark: Int) -> None:
-    """What is left of a run if an event is passed over: a run with the other continuations."""
-    modes, runs = m[2], m[3]
-    if modes[MODE] == NEXT_MATCH and runs[run, POS] != 0:
-        add_run(m, run, runs[run, POS], seen, spent, runs[run, NODE], mark)
+def pass_over(m: Machine, run: Int, passes: Int, seen: Int, mark: Int) -> None:
+    """A run for those continuations of another that pass over an event."""
+    runs = m[3]
+    position = runs[run, POS]
+    spent = ~passes & np.int64(0x7FFFFFFFFFFFFFFF)
+    if seen == 0 or is_open(m, position, seen, spent):
+        add_run(m, run, position, seen, spent, runs[run, NODE], mark)
 
 
 @njit(error_model="numpy")
@@ -233,14 +243,12 @@ def is_open(m: Machine, position: Int, seen: Int, spent: Int) -> bool:
 @njit(error_model="numpy")
 def is_pointless(m: Machine, position: Int, seen: Int, spent: Int, mark: Int) -> bool:
     """Whether a preferred run of the same start can do all that a run at this point can, now and later."""
-    places, modes, runs = m[0], m[2], m[3]
-    other = behind(m, mark)
-    if other < 0 or modes[PRUNE] == 0:
-        return False
+    places, runs = m[0], m[3]
     first, stop = places[position, FIRST], places[position, STOP]
     left = ((np.int64(1) << (stop - first)) - 1) & ~spent
     if left & ~places[position, FORGETS] != 0:
         return False
+    other = behind(m, mark)
     while other >= 0:
         if runs[other, POS] == position and runs[other, SEEN] & ~seen == 0 and runs[other, SPENT] & left == 0:
             return True
@@ -273,16 +281,17 @@ def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int
         append(m, done)
         return True, complete
     if modes[SKIP] == NO_SKIP and modes[CONSUMED] == 0:
-        report(m, node, runs[run, TIME], rows[row, R_TIME], counts[NOW_NUMBER])
+        report(m, node, rows[runs[run, ROW], R_TIME], rows[row, R_TIME], counts[NOW_NUMBER])
         return False, complete
     return False, node if complete < 0 else complete
 
 
 @njit(error_model="numpy")
 def add_run(m: Machine, run: Int, position: Int, seen: Int, spent: Int, node: Int, mark: Int) -> None:
-    """A successor of ``run``, unless nothing can follow, or nothing that a preferred run cannot do."""
+    """A successor of ``run``, unless a preferred run can do all that it can."""
     modes, runs, counts = m[2], m[3], m[6]
-    if not is_open(m, position, seen, spent) or is_pointless(m, position, seen, spent, mark):
+    is_first = counts[NEW_TAIL] == mark
+    if not is_first and modes[PRUNE] != 0 and is_pointless(m, position, seen, spent, mark):
         return
     if counts[NEW_SIZE] - counts[UNCOUNTED] >= modes[MAX_RUNS]:
         counts[DROPPED] += 1
@@ -303,7 +312,9 @@ def decide(m: Machine, mark: Int, complete: Int) -> None:
     first = behind(m, mark)
     if modes[MODE] != ANY_MATCH:
         if modes[SKIP] != PAST_LAST and first >= 0 and runs[first, POS] == DONE:
-            report(m, runs[first, NODE], runs[first, TIME], runs[first, SEEN], counts[NOW_NUMBER])
+            report(
+                m, runs[first, NODE], rows[runs[first, ROW], R_TIME], runs[first, SEEN], counts[NOW_NUMBER]
+            )
             drop_behind(m, mark)
         return
     if complete < 0:
@@ -321,7 +332,6 @@ def decide(m: Machine, mark: Int, complete: Int) -> None:
         runs[done, SPENT] = 0
         runs[done, NODE] = complete
         runs[done, SEQ] = start_seq
-        runs[done, TIME] = rows[start_row, R_TIME]
         runs[done, ROW] = start_row
         runs[done, DUE] = deadline(m, rows[start_row, R_TIME])
         append(m, done)

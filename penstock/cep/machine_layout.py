@@ -15,9 +15,10 @@ BINDS, FIRST, STOP, ACCEPTS, WAIT, WATCH, WANTS, FORGETS = range(8)
 PLACE_WIDTH = 8
 # Columns of ``follow``: continuations.
 TARGET, GUARD = range(2)
-# Columns of ``runs``. SPENT: the continuations of its position, as bits, that other runs follow.
-POS, SEEN, NODE, SEQ, TIME, ROW, DUE, SPENT, NEXT = range(9)
-RUN_WIDTH = 9
+# Columns of ``runs``: a line of the processor's cache. ROW is its first event; SPENT are the continuations of
+# its position, as bits, that other runs follow.
+POS, SEEN, NODE, SEQ, ROW, DUE, SPENT, NEXT = range(8)
+RUN_WIDTH = 8
 # Columns of ``nodes``: one binding each. SEQ is the number of the event in its key.
 N_ROW, N_EVENT, N_PARENT, N_SEQ = range(4)
 # Columns of ``keys``, by entry: its list of runs, how many events it has seen, and the events of the pattern

@@ -32,9 +32,7 @@ def match_formats(words: KeyWords, layout: Layout, *first: str) -> tuple[TableFo
         TableFormat(
             "runs",
             [
-                *_numbers(
-                    *first, "$run", "$position", "$seen", "$start", "$time", "$due", "$spent", "$events"
-                ),
+                *_numbers(*first, "$run", "$position", "$seen", "$start", "$due", "$spent", "$events"),
                 *keys,
             ],
         ),
@@ -62,7 +60,7 @@ class MatchState:
             seen_events = int(matcher.keys[entry, m.EVENTS])
             while run >= 0:
                 row = matcher.runs[run].tolist()
-                standing = [row[column] for column in (m.POS, m.SEEN, m.SEQ, m.TIME, m.DUE, m.SPENT)]
+                standing = [row[column] for column in (m.POS, m.SEEN, m.SEQ, m.DUE, m.SPENT)]
                 runs.append([number, *standing, seen_events])
                 owners.append(entry)
                 chain = []
@@ -82,7 +80,7 @@ class MatchState:
         numbers = np.array([events[row] for row in kept.tolist()], np.int64)
         return [
             ((numbers, matcher.events.rows[kept, m.GONE], *held), key_hash(words)),
-            self._keyed(runs, 8, owners, key_hash),
+            self._keyed(runs, 7, owners, key_hash),
             self._keyed(bindings, 4, bound_owners, key_hash),
         ]
 
@@ -123,5 +121,5 @@ class MatchState:
         run_order = np.lexsort((runs[0], run_keys))
         _, sizes = np.unique(np.column_stack((bound_keys, bindings[0]))[order], axis=0, return_counts=True)
         ends = first_node + np.cumsum(sizes) - 1
-        matcher.place(nodes, run_keys[run_order], [column[run_order] for column in runs[:8]], ends)
+        matcher.place(nodes, run_keys[run_order], [column[run_order] for column in runs[:7]], ends)
         return True

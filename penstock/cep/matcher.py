@@ -109,8 +109,8 @@ class Matcher:
     def place(self, nodes: Ints, owners: Ints, runs: list[Ints], ends: Ints) -> None:
         """Puts in bindings and runs that were saved: runs by key and in order, with their last bindings.
 
-        ``runs`` has their numbers, positions, negated events seen, starts, times, deadlines, spent
-        continuations, and how many events their keys have seen.
+        ``runs`` has their numbers, positions, negated events seen, starts, deadlines, spent continuations,
+        and how many events their keys have seen.
         """
         first_node, first_run = int(self.counts[m.NODES]), int(self.counts[m.RUNS])
         count = len(owners)
@@ -119,10 +119,9 @@ class Matcher:
         self.counts[m.NODES] += len(nodes)
         self.runs = _lengthened(self.runs, _room(first_run + count, len(self.runs)))
         placed = self.runs[first_run : first_run + count]
-        _, positions, seen, starts, times, due, spent, events = runs
+        _, positions, seen, starts, due, spent, events = runs
         placed[:, m.POS], placed[:, m.SEEN], placed[:, m.NODE] = positions, seen, ends
-        placed[:, m.SEQ], placed[:, m.TIME], placed[:, m.DUE] = starts, times, due
-        placed[:, m.SPENT] = spent
+        placed[:, m.SEQ], placed[:, m.DUE], placed[:, m.SPENT] = starts, due, spent
         roots = ends.copy()
         while (parents := self.nodes[roots, m.N_PARENT]).max(initial=-1) >= 0:
             roots = np.where(parents >= 0, parents, roots)
