@@ -128,8 +128,8 @@ def match_rows_of_cars(draw: Draw, cars: Stream) -> Made:
 
 def match_slim(draw: Draw, slim: Stream) -> Made:
     some, more = event("some", col("v") > 0.0), event("more", col("n") != bound("some")["n"])
-    modes = _modes(draw)
-    result = slim.key_by("k").match(some >> more.optional() >> event("last", col("v") < 1.0), **modes)
+    last, even = event("last", col("v") < 1.0), event("even", col("n") % 2 == 0)
+    result = slim.key_by("k").match(some >> (more >> even).optional() >> last, **_modes(draw))
     return Made(result.select("k", v=col("some_v") + col("last_v"), n=col("last_n")))
 
 

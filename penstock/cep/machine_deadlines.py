@@ -14,6 +14,7 @@ from penstock.cep.machine_layout import (
     GUARD,
     HEAD,
     MODE,
+    N_ROW,
     N_SEQ,
     NEVER,
     NEXT,
@@ -29,15 +30,16 @@ from penstock.cep.machine_layout import (
     POS,
     R_ORDER,
     R_SUB,
+    R_TIME,
     ROW,
     SEEN,
     SEQ,
     SIZE,
     SKIP,
+    SPENT,
     STOP,
     TAIL,
     TARGET,
-    TIME,
     WANTED,
     WITHIN,
     Int,
@@ -67,7 +69,7 @@ def expire(m: Machine, entry: Int, before_us: Int) -> None:
 @njit(error_model="numpy")
 def finish(m: Machine, entry: Int) -> None:
     """The first start of a key is over: what is complete by now is a match, all else is dropped."""
-    places, follow, modes, runs, nodes, keys, counts, _, _ = m
+    places, follow, modes, runs, nodes, keys, counts, _, rows = m
     run = keys[entry, HEAD]
     start, last = runs[run, SEQ], runs[run, SEQ]
     one_only = modes[MODE] != ANY_MATCH or modes[SKIP] != NO_SKIP or modes[CONSUMED] != 0
@@ -79,12 +81,15 @@ def finish(m: Machine, entry: Int) -> None:
         elif runs[run, POS] == DONE:
             end = runs[run, SEEN]
         else:
-            position = runs[run, POS]
-            for i in range(places[position, FIRST], places[position, STOP]):
-                if follow[i, TARGET] < 0 and follow[i, GUARD] & runs[run, SEEN] == 0:
+            first = places[runs[run, POS], FIRST]
+            for i in range(first, places[runs[run, POS], STOP]):
+                is_left = (runs[run, SPENT] >> (i - first)) & 1 == 0
+                if is_left and follow[i, TARGET] < 0 and follow[i, GUARD] & runs[run, SEEN] == 0:
                     end = counts[NOW_TIME]
+            if end != NEVER and counts[NOW_ODD] != 0 and modes[WITHIN] < 0:  # the input has ended
+                end = rows[nodes[runs[run, NODE], N_ROW], R_TIME]
         if end != NEVER:
-            report(m, runs[run, NODE], runs[run, TIME], end, counts[NOW_NUMBER])
+            report(m, runs[run, NODE], rows[runs[run, ROW], R_TIME], end, counts[NOW_NUMBER])
             reported = True
             if modes[SKIP] == PAST_LAST:
                 last = nodes[runs[run, NODE], N_SEQ]
@@ -100,10 +105,10 @@ def finish(m: Machine, entry: Int) -> None:
 @njit(error_model="numpy")
 def settle(m: Machine, entry: Int) -> None:
     """Reports the matches at the head of the list; what starts before their last events is dropped."""
-    runs, nodes, keys, counts = m[3], m[4], m[5], m[6]
+    runs, nodes, keys, counts, rows = m[3], m[4], m[5], m[6], m[8]
     run = keys[entry, HEAD]
     while run >= 0 and runs[run, POS] == DONE:
-        report(m, runs[run, NODE], runs[run, TIME], runs[run, SEEN], counts[NOW_NUMBER])
+        report(m, runs[run, NODE], rows[runs[run, ROW], R_TIME], runs[run, SEEN], counts[NOW_NUMBER])
         run = drop_until(m, entry, run, nodes[runs[run, NODE], N_SEQ])
     set_head(m, entry, run)
 
@@ -147,7 +152,7 @@ def tick(m: Machine, entry: Int, before_us: Int) -> None:
         counts[NOW_ORDER] = rows[runs[chosen, ROW], R_ORDER]
         counts[NOW_SUB] = rows[runs[chosen, ROW], R_SUB]
         counts[NOW_ODD] = 1
-        start = runs[chosen, TIME]
+        start = rows[runs[chosen, ROW], R_TIME]
         report(m, runs[chosen, NODE], start, due, (due - start) // modes[PERIOD])
         if due - start <= modes[WITHIN] - modes[PERIOD]:
             runs[chosen, DUE] = due + modes[PERIOD]

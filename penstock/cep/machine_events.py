@@ -20,6 +20,7 @@ from penstock.cep.machine_layout import (
     DROPPED,
     DUE,
     FIRST,
+    FORGETS,
     FUNCTION,
     GONE,
     GUARD,
@@ -49,11 +50,11 @@ from penstock.cep.machine_layout import (
     SEQ,
     SIZE,
     SKIP,
+    SPENT,
     STOP,
     STRICT,
     TAIL,
     TARGET,
-    TIME,
     UNCOUNTED,
     WAIT,
     WANTED,
@@ -129,9 +130,9 @@ def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> Int:
     run = new_run(m)
     runs[run, POS] = 0
     runs[run, SEEN] = 0
+    runs[run, SPENT] = 0
     runs[run, NODE] = -1
     runs[run, SEQ] = sequence
-    runs[run, TIME] = rows[row, R_TIME]
     runs[run, ROW] = row
     runs[run, DUE] = deadline(m, rows[row, R_TIME])
     runs[run, NEXT] = -1
@@ -152,14 +153,14 @@ def step(
 
     Returns whether one of them is complete and cuts off what follows, and the first completing binding.
     """
-    places, follow, modes, runs, _, _, _, _, _ = m
+    places, follow, modes, runs, _, _, counts, _, _ = m
     mode, position = modes[MODE], runs[run, POS]
     seen, node = runs[run, SEEN], runs[run, NODE]
     first, stop = places[position, FIRST], places[position, STOP]
-    takes = np.int64(0)
+    spent, takes = runs[run, SPENT], np.int64(0)
     for i in range(first, stop):
         target = follow[i, TARGET]
-        if target >= 0 and follow[i, GUARD] & seen == 0:
+        if target >= 0 and follow[i, GUARD] & seen == 0 and (spent >> (i - first)) & 1 == 0:
             event = places[target, BINDS]
             if (mask >> event) & 1 != 0 and holds(m, event, row, node):
                 takes |= np.int64(1) << (i - first)
@@ -170,25 +171,53 @@ def step(
             seen |= np.int64(1) << event
         watch >>= 1
         event += 1
-    stays = position != 0 and (mode == ANY_MATCH or (mode == NEXT_MATCH and takes == 0))
-    ended, waited = False, False
-    if takes != 0 or not stays:
-        for i in range(first, stop):
-            if (takes >> (i - first)) & 1 != 0:
-                ended, complete = arrive(m, run, follow[i, TARGET], row, sequence, mark, complete)
-                if ended:
-                    break
-            elif follow[i, TARGET] < 0 and mode != ANY_MATCH and not waited:
-                waited = True
-                waiting = places[position, WAIT]
-                if is_open(m, waiting, seen):
-                    add_run(m, run, waiting, seen, node, mark)
-    if stays and is_open(m, position, seen):
+    if takes == 0 and mode != STRICT and position != 0:  # it passes over the event as it is
+        # The calls take longer than to see that they are not needed.
+        is_first = counts[NEW_TAIL] == mark
+        if (not is_first and modes[PRUNE] != 0 and is_pointless(m, position, seen, spent, mark)) or (
+            seen != runs[run, SEEN] and not is_open(m, position, seen, spent)
+        ):
+            free_run(m, run)
+        else:
+            runs[run, SEEN] = seen
+            append(m, run)
+        return False, complete
+    # What takes the event comes before what passes over it, on either side of the end of the match.
+    ended, passes = False, np.int64(0)
+    for i in range(first, stop):
+        bit = np.int64(1) << (i - first)
+        if takes & bit != 0:
+            ended, complete = arrive(m, run, follow[i, TARGET], row, sequence, mark, complete)
+            if ended:
+                break
+        elif mode == ANY_MATCH or spent & bit != 0:
+            continue
+        elif follow[i, TARGET] >= 0:
+            passes |= bit
+        else:
+            if passes != 0 and mode == NEXT_MATCH:
+                pass_over(m, run, passes, seen, mark)
+            passes = np.int64(0)
+            if is_open(m, places[position, WAIT], seen, np.int64(0)):
+                add_run(m, run, places[position, WAIT], seen, np.int64(0), node, mark)
+    if not ended and passes != 0 and mode == NEXT_MATCH and position != 0:
+        pass_over(m, run, passes, seen, mark)
+    if mode == ANY_MATCH and position != 0 and is_open(m, position, seen, spent):
         runs[run, SEEN] = seen
         append(m, run)
     else:
         free_run(m, run)
     return ended, complete
+
+
+@njit(error_model="numpy")
+def pass_over(m: Machine, run: Int, passes: Int, seen: Int, mark: Int) -> None:
+    """A run for those continuations of another that pass over an event."""
+    runs = m[3]
+    position = runs[run, POS]
+    spent = ~passes & np.int64(0x7FFFFFFFFFFFFFFF)
+    if seen == 0 or is_open(m, position, seen, spent):
+        add_run(m, run, position, seen, spent, runs[run, NODE], mark)
 
 
 @njit(error_model="numpy")
@@ -201,12 +230,29 @@ def holds(m: Machine, event: Int, row: Int, node: Int) -> bool:
 
 
 @njit(error_model="numpy")
-def is_open(m: Machine, position: Int, seen: Int) -> bool:
+def is_open(m: Machine, position: Int, seen: Int, spent: Int) -> bool:
     """Whether the negated events seen so far leave some continuation."""
     places, follow = m[0], m[1]
-    for i in range(places[position, FIRST], places[position, STOP]):  # noqa: SIM110 - compiled
-        if follow[i, GUARD] & seen == 0:
+    first = places[position, FIRST]
+    for i in range(first, places[position, STOP]):
+        if follow[i, GUARD] & seen == 0 and (spent >> (i - first)) & 1 == 0:
             return True
+    return False
+
+
+@njit(error_model="numpy")
+def is_pointless(m: Machine, position: Int, seen: Int, spent: Int, mark: Int) -> bool:
+    """Whether a preferred run of the same start can do all that a run at this point can, now and later."""
+    places, runs = m[0], m[3]
+    first, stop = places[position, FIRST], places[position, STOP]
+    left = ((np.int64(1) << (stop - first)) - 1) & ~spent
+    if left & ~places[position, FORGETS] != 0:
+        return False
+    other = behind(m, mark)
+    while other >= 0:
+        if runs[other, POS] == position and runs[other, SEEN] & ~seen == 0 and runs[other, SPENT] & left == 0:
+            return True
+        other = runs[other, NEXT]
     return False
 
 
@@ -222,7 +268,7 @@ def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int
     nodes[node, N_SEQ] = sequence
     goes_on = places[target, FIRST] < places[target, STOP]
     if goes_on:
-        add_run(m, run, target, 0, node, mark)
+        add_run(m, run, target, np.int64(0), np.int64(0), node, mark)
     if places[target, ACCEPTS] == 0:
         return False, complete
     if modes[MODE] != ANY_MATCH:
@@ -230,25 +276,23 @@ def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int
         copy_run(m, run, done)
         runs[done, POS] = DONE
         runs[done, SEEN] = rows[row, R_TIME]
+        runs[done, SPENT] = 0
         runs[done, NODE] = node
         append(m, done)
         return True, complete
     if modes[SKIP] == NO_SKIP and modes[CONSUMED] == 0:
-        report(m, node, runs[run, TIME], rows[row, R_TIME], counts[NOW_NUMBER])
+        report(m, node, rows[runs[run, ROW], R_TIME], rows[row, R_TIME], counts[NOW_NUMBER])
         return False, complete
     return False, node if complete < 0 else complete
 
 
 @njit(error_model="numpy")
-def add_run(m: Machine, run: Int, position: Int, seen: Int, node: Int, mark: Int) -> None:
-    """A successor of ``run``, unless a preferred run of the same start is at the same point already."""
+def add_run(m: Machine, run: Int, position: Int, seen: Int, spent: Int, node: Int, mark: Int) -> None:
+    """A successor of ``run``, unless a preferred run can do all that it can."""
     modes, runs, counts = m[2], m[3], m[6]
-    if modes[PRUNE] != 0:
-        other = behind(m, mark)
-        while other >= 0:
-            if runs[other, POS] == position and runs[other, SEEN] == seen:
-                return
-            other = runs[other, NEXT]
+    is_first = counts[NEW_TAIL] == mark
+    if not is_first and modes[PRUNE] != 0 and is_pointless(m, position, seen, spent, mark):
+        return
     if counts[NEW_SIZE] - counts[UNCOUNTED] >= modes[MAX_RUNS]:
         counts[DROPPED] += 1
         return
@@ -256,6 +300,7 @@ def add_run(m: Machine, run: Int, position: Int, seen: Int, node: Int, mark: Int
     copy_run(m, run, added)
     runs[added, POS] = position
     runs[added, SEEN] = seen
+    runs[added, SPENT] = spent
     runs[added, NODE] = node
     append(m, added)
 
@@ -267,7 +312,9 @@ def decide(m: Machine, mark: Int, complete: Int) -> None:
     first = behind(m, mark)
     if modes[MODE] != ANY_MATCH:
         if modes[SKIP] != PAST_LAST and first >= 0 and runs[first, POS] == DONE:
-            report(m, runs[first, NODE], runs[first, TIME], runs[first, SEEN], counts[NOW_NUMBER])
+            report(
+                m, runs[first, NODE], rows[runs[first, ROW], R_TIME], runs[first, SEEN], counts[NOW_NUMBER]
+            )
             drop_behind(m, mark)
         return
     if complete < 0:
@@ -282,9 +329,9 @@ def decide(m: Machine, mark: Int, complete: Int) -> None:
         done = new_run(m)
         runs[done, POS] = DONE
         runs[done, SEEN] = rows[m[4][complete, N_ROW], R_TIME]
+        runs[done, SPENT] = 0
         runs[done, NODE] = complete
         runs[done, SEQ] = start_seq
-        runs[done, TIME] = rows[start_row, R_TIME]
         runs[done, ROW] = start_row
         runs[done, DUE] = deadline(m, rows[start_row, R_TIME])
         append(m, done)

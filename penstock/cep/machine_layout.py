@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
-# Columns of ``places``, one row per position of the automaton.
-BINDS, FIRST, STOP, ACCEPTS, WAIT, WATCH, WANTS = range(7)
+# Columns of ``places``, one row per position of the automaton. FORGETS: the continuations, as bits, that no
+# condition on earlier events can ever meet.
+BINDS, FIRST, STOP, ACCEPTS, WAIT, WATCH, WANTS, FORGETS = range(8)
+PLACE_WIDTH = 8
 # Columns of ``follow``: continuations.
 TARGET, GUARD = range(2)
-# Columns of ``runs``.
-POS, SEEN, NODE, SEQ, TIME, ROW, DUE, NEXT = range(8)
+# Columns of ``runs``: a line of the processor's cache. ROW is its first event; SPENT are the continuations of
+# its position, as bits, that other runs follow.
+POS, SEEN, NODE, SEQ, ROW, DUE, SPENT, NEXT = range(8)
+RUN_WIDTH = 8
 # Columns of ``nodes``: one binding each. SEQ is the number of the event in its key.
 N_ROW, N_EVENT, N_PARENT, N_SEQ = range(4)
 # Columns of ``keys``, by entry: its list of runs, how many events it has seen, and the events of the pattern
@@ -45,6 +49,9 @@ NO_SKIP, TO_NEXT, PAST_LAST = range(3)
 DONE = -1  # as a position: complete, waiting for preferred runs or earlier starts; SEEN is then its end
 UNUSED = -2  # as a position: no run, its row can be used again
 NEVER = np.int64(2**63 - 1)
+# Without a time within, only the end of the input decides what waits: a time that no event comes near, and
+# that still has a date when it is added to an event's.
+FOREVER = np.int64(7_000 * 365 * 86_400_000_000)
 
 SUB_ROWS = 1 << 20  # as in penstock.operators.rows
 

@@ -8,6 +8,7 @@ from numba import njit
 from penstock.cep.machine_layout import (
     ALL_ROWS,
     CONSUMED,
+    FOREVER,
     FREE,
     GONE,
     LIVE,
@@ -35,6 +36,7 @@ from penstock.cep.machine_layout import (
     NOW_TIME,
     PERIOD,
     POS,
+    RUN_WIDTH,
     RUNS,
     SUB_ROWS,
     UNUSED,
@@ -70,7 +72,7 @@ def free_run(m: Machine, run: Int) -> None:
 @njit(error_model="numpy")
 def copy_run(m: Machine, source: Int, target: Int) -> None:
     runs = m[3]
-    for column in range(8):
+    for column in range(RUN_WIDTH):
         runs[target, column] = runs[source, column]
 
 
@@ -118,8 +120,10 @@ def drop_behind(m: Machine, mark: Int) -> None:
 def deadline(m: Machine, time: Int) -> Int:
     modes = m[2]
     length = modes[PERIOD] if modes[PERIOD] > 0 else modes[WITHIN]
-    if length < 0 or time > NEVER - length:
-        return NEVER
+    if length < 0:
+        length = FOREVER
+    if time > NEVER - 1 - length:
+        return NEVER - 1  # before the end of the input, which decides everything
     return time + length
 
 

@@ -31,7 +31,10 @@ def match_formats(words: KeyWords, layout: Layout, *first: str) -> tuple[TableFo
         TableFormat("events", [*_numbers(*first, "$number", "$gone"), *layout.fields]),
         TableFormat(
             "runs",
-            [*_numbers(*first, "$run", "$position", "$seen", "$start", "$time", "$due", "$events"), *keys],
+            [
+                *_numbers(*first, "$run", "$position", "$seen", "$start", "$due", "$spent", "$events"),
+                *keys,
+            ],
         ),
         TableFormat("bindings", [*_numbers(*first, "$run", "$place", "$event", "$number"), *keys]),
     )
@@ -57,9 +60,8 @@ class MatchState:
             seen_events = int(matcher.keys[entry, m.EVENTS])
             while run >= 0:
                 row = matcher.runs[run].tolist()
-                runs.append(
-                    [number, row[m.POS], row[m.SEEN], row[m.SEQ], row[m.TIME], row[m.DUE], seen_events]
-                )
+                standing = [row[column] for column in (m.POS, m.SEEN, m.SEQ, m.DUE, m.SPENT)]
+                runs.append([number, *standing, seen_events])
                 owners.append(entry)
                 chain = []
                 node = row[m.NODE]

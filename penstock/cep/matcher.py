@@ -54,7 +54,7 @@ class Matcher:
         self._advance = _advance_kernel()
         self._expire = _expire_kernel()
         self._compact = _compact_kernel()
-        self._places, self._follow = _arrays(self._automaton)
+        self._places, self._follow = _arrays(self._automaton, self.conditions.mask)
         self._modes = self._mode_array()
         self.words = KeyWords.of(layout, spec.keys)
         self._warned = False
@@ -64,7 +64,7 @@ class Matcher:
     def clear(self) -> None:
         """Forgets all runs and events."""
         self.table = KeyTable(self.words.width)
-        self.runs: Ints = np.zeros((64, 8), np.int64)
+        self.runs: Ints = np.zeros((64, m.RUN_WIDTH), np.int64)
         self.nodes: Ints = np.zeros((1024, 4), np.int64)
         self.keys: Ints = np.zeros((self.table.capacity, 5), np.int64)
         self.counts: Ints = np.zeros(m.COUNTS, np.int64)
@@ -109,8 +109,8 @@ class Matcher:
     def place(self, nodes: Ints, owners: Ints, runs: list[Ints], ends: Ints) -> None:
         """Puts in bindings and runs that were saved: runs by key and in order, with their last bindings.
 
-        ``runs`` has their numbers, positions, negated events seen, starts, times, deadlines, and how many
-        events their keys have seen.
+        ``runs`` has their numbers, positions, negated events seen, starts, deadlines, spent continuations,
+        and how many events their keys have seen.
         """
         first_node, first_run = int(self.counts[m.NODES]), int(self.counts[m.RUNS])
         count = len(owners)
@@ -119,9 +119,9 @@ class Matcher:
         self.counts[m.NODES] += len(nodes)
         self.runs = _lengthened(self.runs, _room(first_run + count, len(self.runs)))
         placed = self.runs[first_run : first_run + count]
-        _, positions, seen, starts, times, due, events = runs
+        _, positions, seen, starts, due, spent, events = runs
         placed[:, m.POS], placed[:, m.SEEN], placed[:, m.NODE] = positions, seen, ends
-        placed[:, m.SEQ], placed[:, m.TIME], placed[:, m.DUE] = starts, times, due
+        placed[:, m.SEQ], placed[:, m.DUE], placed[:, m.SPENT] = starts, due, spent
         roots = ends.copy()
         while (parents := self.nodes[roots, m.N_PARENT]).max(initial=-1) >= 0:
             roots = np.where(parents >= 0, parents, roots)
@@ -251,21 +251,22 @@ class Matcher:
         modes[m.PERIOD] = pattern.every_us if isinstance(pattern, Periodic) else 0
         modes[m.MAX_RUNS] = spec.max_runs
         modes[m.ALL_ROWS] = spec.all_rows
-        # Two runs at one point have the same future only if no condition looks back and no event goes away.
-        modes[m.PRUNE] = spec.contiguity is not Contiguity.ANY and not consumed and not self.conditions.bound
+        # Two runs at one point have the same future only if no event goes away.
+        modes[m.PRUNE] = spec.contiguity is not Contiguity.ANY and not consumed
         modes[m.BY_START] = spec.by_start
         modes[m.BOUND], modes[m.FUNCTION] = self.conditions.mask, self.conditions.function
         modes[m.FAN_OUT] = max(map(len, self._automaton.follows))
         return modes
 
 
-def _arrays(found: Automaton) -> tuple[Ints, Ints]:
-    """The automaton as the machine reads it."""
+def _arrays(found: Automaton, looks_back: int) -> tuple[Ints, Ints]:
+    """The automaton as the machine reads it, whose events ``looks_back`` have conditions on earlier ones."""
     starts = np.cumsum([0, *map(len, found.follows)])
-    places = np.zeros((len(found.binds), 7), np.int64)
+    places = np.zeros((len(found.binds), m.PLACE_WIDTH), np.int64)
     places[:, m.BINDS] = found.binds
     places[:, m.FIRST], places[:, m.STOP] = starts[:-1], starts[1:]
     places[:, m.ACCEPTS], places[:, m.WAIT] = found.accepts, found.waits
+    places[:, m.FORGETS] = _forgetting(found, looks_back)
     for position, follow in enumerate(found.follows):
         for one in follow:
             places[position, m.WATCH] |= one.guard
@@ -274,6 +275,26 @@ def _arrays(found: Automaton) -> tuple[Ints, Ints]:
                 places[position, m.WANTS] |= 1 << found.binds[one.target]
     flat = [(one.target, one.guard) for follow in found.follows for one in follow]
     return places, np.array(flat or [(0, 0)], np.int64)
+
+
+def _forgetting(found: Automaton, looks_back: int) -> list[int]:
+    """By position: the continuations, as bits, on which no event and no negation ever looks back."""
+    everything = [(1 << len(follow)) - 1 for follow in found.follows]
+    forgetting = [0] * len(everything)
+    shrinking = list(everything)
+    while forgetting != shrinking:
+        forgetting = shrinking
+        shrinking = [
+            sum(
+                1 << number
+                for number, one in enumerate(follow)
+                if not one.guard & looks_back
+                and (one.target < 0 or not looks_back >> found.binds[one.target] & 1)
+                and (one.target < 0 or forgetting[one.target] == everything[one.target])
+            )
+            for follow in found.follows
+        ]
+    return forgetting
 
 
 def _room(needed: int, length: int) -> int:

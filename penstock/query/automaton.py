@@ -97,7 +97,7 @@ class _Build:
 
     def __init__(self, pattern: Pattern) -> None:
         meant = meaning(pattern)
-        self.events = tuple(meant.events())
+        self.events = tuple({event.name: event for event in meant.events()}.values())
         self._numbers = {event.name: number for number, event in enumerate(self.events)}
         self._edges: dict[int, list[tuple[int, int]]] = {}
         self._ids = count()

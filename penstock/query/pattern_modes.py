@@ -12,7 +12,7 @@ class Contiguity(Enum):
     """Which events may lie between those of a match."""
 
     STRICT = "strict"  # none
-    NEXT = "next"  # those that could not continue it: skip till next match
+    NEXT = "next"  # those that the later one could not have been: skip till next match
     ANY = "any"  # any: skip till any match
 
 

@@ -209,7 +209,10 @@ class Aperiodic(Pattern):
     def meaning(self) -> Pattern:
         """The same with the other operators."""
         if self.cumulative:  # reluctant, so that an event that fits both ends it
-            return self.start >> self.each.zero_or_more().reluctant() >> self.until
+            since = self.start >> self.each.zero_or_more().reluctant()
+            if isinstance(self.each, Event):  # none is passed over, whatever the end asks of them
+                since = since >> ~self.each
+            return since >> self.until
         return self.start >> ~self.until >> self.each
 
     def __repr__(self) -> str:

@@ -13,9 +13,11 @@ from enum import IntEnum
 from typing import Any
 
 from penstock.query.pattern_modes import AfterMatch, Contiguity
-from tests.cep.oracle import Bindings, Key, Option, Todo, enumerate_matches, options
+from tests.cep.oracle import Bindings, Key, Option, Todo, enumerate_matches, options, side
 
-Ranks = tuple[int, ...]  # which choice was made at each letter and at the end: smaller is preferred
+#: Which choice was made at each letter and at the end, as in ``preference``: smaller is preferred.
+Ranks = tuple[tuple[int, int, int], ...]
+_LATER = 1 << 40  # the number of an event that has not come
 
 
 class Kind(IntEnum):
@@ -83,9 +85,9 @@ class _Consumption:
                 self.report(start, done[0])
 
     def end_starts(self, before: int | None) -> None:
-        """Ends the starts whose deadlines are before a time, the earliest first; None: all that have one."""
+        """Ends the starts whose deadlines are before a time, the earliest first; None: all."""
         due = [(self.key.deadline(one.first), number) for number, one in enumerate(self.starts)]
-        passed = sorted((at, n) for at, n in due if at is not None and (before is None or at < before))
+        passed = sorted((at, number) for at, number in due if before is None or at < before)
         for start in [self.starts[number] for _, number in passed]:
             self.end(start)
 
@@ -115,49 +117,42 @@ class _Consumption:
 
     def by_events(self, way: Way) -> list[tuple[int, int]]:
         """Earlier events before later ones, a longer match before its beginning."""
-        taken = [(index, rank) for (_, index), rank in zip(way.bound, way.ranks, strict=False)]
+        taken = [(index, rank) for (_, index), (_, _, rank) in zip(way.bound, way.ranks, strict=False)]
         return [*taken, (len(self.key.rows), 0)]
 
     def grow(self, offered: list[int], bound: Bindings, todo: Todo, ranks: Ranks) -> Iterator[Way]:
         last = bound[-1][1] if bound else -1
         later = [index for index in offered if index > last]
-        choices = self.choices(todo)
-        for rank, one in choices:
+        for place, rank, one in self.choices(todo):
             if one.name is not None:
-                for place, index in enumerate(later if bound else offered[:1]):
-                    between = later[:place] if bound else []
-                    if self.may_skip(between, choices, bound) and self.takes(one, index, between, bound):
-                        yield from self.grow(offered, (*bound, (one.name, index)), one.rest, (*ranks, rank))
+                for count, index in enumerate(later if bound else offered[:1]):
+                    between = later[:count] if bound else []
+                    if self.may_skip(between, one, bound) and self.takes(one, index, between, bound):
+                        chosen = (*ranks, (place, index, rank))
+                        yield from self.grow(offered, (*bound, (one.name, index)), one.rest, chosen)
+                if bound and self.may_skip(later, one, bound) and not self.broken(one, later, bound):
+                    yield Way((*ranks, (place, _LATER, rank)), bound, Kind.OPEN)
             elif not one.without:
                 if not self.any or not later:  # with any contiguity what is complete is decided at once
-                    yield Way((*ranks, rank), bound, Kind.DONE)
+                    yield Way((*ranks, (place, 0, rank)), bound, Kind.DONE)
             elif not self.broken(one, later, bound):
-                yield Way((*ranks, rank), bound, Kind.WAITS)
-        open_choices = [one for _, one in choices if one.name is not None or one.without]
-        if (
-            bound
-            and self.may_skip(later, choices, bound)
-            and not all(self.broken(one, later, bound) for one in open_choices)
-        ):
-            yield Way(ranks, bound, Kind.OPEN)
+                yield Way((*ranks, (place, 0, rank)), bound, Kind.WAITS)
 
-    def choices(self, todo: Todo) -> list[tuple[int, Option]]:
-        """What can come next, with its rank; what is less preferred than to end here is never chosen."""
-        listed = list(enumerate(options(todo)))
-        ends = [rank for rank, one in listed if one.name is None and not one.without]
-        return listed if self.any or not ends else listed[: ends[0] + 1]
+    def choices(self, todo: Todo) -> list[tuple[int, int, Option]]:
+        """What can come next, with its side of the end and its rank; what is less preferred than to end here
+        is never chosen."""
+        listed = options(todo)
+        ends = [rank for rank, one in enumerate(listed) if one.name is None and not one.without]
+        last = len(listed) if self.any or not ends else ends[0] + 1
+        return [(side(listed, rank), rank, one) for rank, one in enumerate(listed[:last])]
 
-    def may_skip(self, between: list[int], choices: list[tuple[int, Option]], bound: Bindings) -> bool:
-        """Whether the contiguity lets these events be passed over."""
+    def may_skip(self, between: list[int], one: Option, bound: Bindings) -> bool:
+        """Whether the contiguity lets these events be passed over on the way to an event."""
         if self.any or not between:
             return True
         if self.spec.contiguity is Contiguity.STRICT:
             return False
-        return not any(
-            one.name is not None and self.takes(one, index, between[:place], bound)
-            for _, one in choices
-            for place, index in enumerate(between)
-        )
+        return not any(self.holds(one.name, index, bound) for index in between)
 
     def takes(self, one: Option, index: int, between: list[int], bound: Bindings) -> bool:
         return self.holds(one.name, index, bound) and not self.broken(one, between, bound)

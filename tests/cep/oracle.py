@@ -40,6 +40,7 @@ Todo = tuple[Pattern, ...]
 Place = tuple[int, int, int]  # time, order, sub
 
 _SUBS = 1 << 20
+_FOREVER = 7_000 * 365 * 86_400_000_000  # without a time within, the end of the input decides
 
 
 @dataclass(frozen=True)
@@ -136,9 +137,9 @@ class Key:
             own = self.rows[bound[-1][1]]
             yield bound, {name: self.value(expr, own, bound) for name, expr in self.spec.columns}
 
-    def deadline(self, start: int) -> int | None:
+    def deadline(self, start: int) -> int:
         within = self.spec.within_us
-        return None if within is None else self.places[start][0] + within
+        return self.places[start][0] + (_FOREVER if within is None else within)
 
 
 @dataclass(frozen=True)
@@ -185,11 +186,10 @@ class Simulation:
         """Settles the starts whose deadlines are before a time; None is the end of all time."""
         while True:
             due = [(self.due(start), number) for number, (start, _) in enumerate(self.starts)]
-            passed = [one for one in due if one[0] is not None and (before is None or one[0] < before)]
+            passed = [one for one in due if before is None or one[0] < before]
             if not passed:
                 return
-            at, number = min(passed)  # type: ignore[type-var]
-            assert at is not None
+            at, number = min(passed)
             start = self.starts[number][0]
             _, order, sub = self.key.places[start]
             self.instant, self.by_event, self.number = (at, order, sub), False, 0
@@ -199,10 +199,10 @@ class Simulation:
             for run in self.starts[number][1]:
                 self.report(run.bound, at, number=self.ticks.get(start, 1))
             self.ticks[start] = self.ticks.get(start, 1) + 1
-            if self.due(start) > self.key.deadline(start):  # type: ignore[operator]
+            if self.due(start) > self.key.deadline(start):
                 self.starts.pop(number)
 
-    def due(self, start: int) -> int | None:
+    def due(self, start: int) -> int:
         if self.key.period is not None:
             return self.key.places[start][0] + self.ticks.get(start, 1) * self.key.period
         return self.key.deadline(start)
@@ -215,7 +215,8 @@ class Simulation:
             if run.done:
                 complete.append((run.bound, None))
             elif any(one.name is None and not one.without & run.seen for one in run.follow):
-                complete.append((run.bound, self.instant[0]))
+                ended = at is not None and self.spec.within_us is None  # it is the input that has ended
+                complete.append((run.bound, None if ended else self.instant[0]))
         self.decide(number, complete)
         if self.spec.after is not AfterMatch.PAST_LAST:
             self.starts.pop(number)
@@ -326,22 +327,29 @@ class Simulation:
         ]
         watched = {name for one in run.follow for name in one.without}
         seen = run.seen | {name for name in watched if holds(name, index, run.bound)}
-        waiting = tuple(one for one in run.follow if one.name is None)
         made: list[Run] = []
-        waits = False
+        passing: list[Option] = []  # those that pass over the event
+
+        def pass_over() -> None:
+            if not opening and any(not one.without & seen for one in passing):
+                made.append(Run(run.bound, tuple(passing), seen))
+            passing.clear()
+
         for one, taken in zip(run.follow, takes, strict=True):
             if taken:
                 assert one.name is not None
                 made += self.arrive((*run.bound, (one.name, index)), one.rest, complete)
                 if any(found.done for found in made):
                     return made
-            elif one.name is None and mode is not Contiguity.ANY and not waits and run.bound:
-                waits = True
-                if (mode is Contiguity.STRICT or any(takes)) and any(not w.without & seen for w in waiting):
-                    made.append(Run(run.bound, waiting, seen))
-        stays = mode is Contiguity.ANY or (mode is Contiguity.NEXT and not any(takes))
-        if stays and not opening and any(not one.without & seen for one in run.follow):
-            made.append(Run(run.bound, run.follow, seen))
+            # Once something has taken the event, what is preferred to the end and what is not are apart.
+            apart = one.name is None and any(takes) and mode is not Contiguity.ANY
+            if apart:
+                pass_over()
+            if mode is Contiguity.ANY or one.name is None or (mode is Contiguity.NEXT and not taken):
+                passing.append(one)
+            if apart:
+                pass_over()
+        pass_over()
         return made
 
     def arrive(self, bound: Bindings, todo: Todo, complete: list[tuple[Bindings, int | None]]) -> list[Run]:
@@ -424,42 +432,36 @@ def is_match(
             return False
         if key.spec.contiguity is Contiguity.STRICT and len(between):
             return False
-        if key.spec.contiguity is Contiguity.NEXT and any(can_take(key, before, one) for one in between):
+        if key.spec.contiguity is Contiguity.NEXT and any(key.holds(name, one, before) for one in between):
             return False
     last = bound[-1][1]
     return not any(key.holds(no, one, bound) for no in after for one in inside if one > last)
 
 
-def can_take(key: Key, bound: Bindings, index: int) -> bool:
-    """Whether what is bound so far could go on with an event: no negation rules it out, a condition holds."""
-    todos = [key.whole]
-    for name, _ in bound:
-        todos = [one.rest for todo in todos for one in options(todo) if one.name == name]
-    between = range(bound[-1][1] + 1, index)
-    return any(
-        one.name is not None
-        and key.holds(one.name, index, bound)
-        and not any(key.holds(no, earlier, bound) for no in one.without for earlier in between)
-        for todo in todos
-        for one in options(todo)
-    )
+def preference(key: Key, bound: Bindings) -> list[tuple[int, int, int]]:
+    """Sorts matches of one start: the preferred first, by the choice made at each letter, then at the end.
 
-
-def preference(key: Key, bound: Bindings) -> list[int]:
-    """Sorts words as regular expressions prefer them: by the choice made at each letter, then at the end."""
-    todo, ranks = key.whole, []
-    for name, _ in bound:
+    What stands before the end in the pattern is preferred to it. Of the rest, what takes the earlier event is
+    preferred, and of what takes the same event, what stands first.
+    """
+    todo, made = key.whole, []
+    for name, index in (*bound, (None, 0)):
         listed = options(todo)
         rank = next(i for i, one in enumerate(listed) if one.name == name)
-        ranks.append(rank)
+        made.append((side(listed, rank), index, rank))
         todo = listed[rank].rest
-    return [*ranks, next(i for i, one in enumerate(options(todo)) if one.name is None)]
+    return made
+
+
+def side(listed: list[Option], rank: int) -> int:
+    """Whether a choice is before an end, is one, or is behind one: numbers that rise."""
+    ends = sum(one.name is None for one in listed[:rank])
+    return 2 * ends + (listed[rank].name is None)
 
 
 def decided(key: Key, bound: Bindings, waits: bool) -> tuple[Any, ...]:
     """Sorts matches of one start by when they are decided, then by their events, a longer one first."""
-    ranks = preference(key, bound)
-    events = [(index, rank) for (_, index), rank in zip(bound, ranks[:-1], strict=True)]
+    events = [(index, rank) for _, index, rank in preference(key, bound)[:-1]]
     return waits, 0 if waits else bound[-1][1], [*events, (len(key.rows), 0)]
 
 

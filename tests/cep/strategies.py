@@ -47,7 +47,35 @@ def conditions(draw: Any, name: str, others: list[str], references: bool) -> Exp
 
 
 @st.composite
+def forks(draw: Any, references: bool) -> Pattern:
+    """Patterns with a part that an event can begin although the match then goes on without that part."""
+    names = [f"e{number}" for number in range(5)]
+    a, b, c, d, e = (event(name, draw(conditions(name, names, references))) for name in names)
+    inner = draw(st.sampled_from((b >> c, b.times(2), b & c, b >> ~e >> c, b >> c.one_or_more())))
+    part = draw(
+        st.sampled_from(
+            (
+                inner.optional() >> d,
+                inner.optional().reluctant() >> d,
+                inner.one_or_more() >> d,
+                inner.times(1, 2).reluctant() >> d,
+                inner | d,
+                d | inner,
+                d & inner,
+                inner.optional(),
+                inner.optional() >> d.optional(),
+            )
+        )
+    )
+    if any(one.name == "e4" for one in inner.events()) or draw(st.booleans()):
+        return a >> part
+    return draw(st.sampled_from((a >> part >> ~e, (a >> part).times(1, 2), a >> ~e >> part, (a >> part) | e)))
+
+
+@st.composite
 def patterns(draw: Any, references: bool = True) -> Pattern:
+    if draw(st.integers(0, 2)) == 0:
+        return draw(forks(references))
     names = [f"e{number}" for number in range(draw(st.integers(2, 5)))]
     unused = list(names)
 

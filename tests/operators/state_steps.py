@@ -204,6 +204,7 @@ def cutting(selections: Callable[[], Any]) -> Step:
 _SLOW = event("slow", col("speed") < 2.0)
 _FAST = event("fast", (col("speed") >= _SLOW["speed"]) & (bound("fast").count() < 2))
 _SEEN = event("seen", col("seen"))
+_LATER = event("later", col("speed") >= 1.0)
 
 #: name → (how to make one, its key columns, inputs)
 STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
@@ -228,6 +229,7 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "deduplicate": (deduplicating(None), ("town", "speed"), 1),
     "deduplicate within": (deduplicating(25), ("town", "speed"), 1),
     "match": (matching(_SLOW >> _FAST.one_or_more() >> ~_SEEN, ["town"]), ("town",), 1),
+    "match passing over": (matching(_SLOW >> (_FAST >> _SEEN).optional() >> _LATER, ["town"]), ("town",), 1),
     "match any": (matching(_SLOW >> _FAST.one_or_more(), ["lane"], contiguity="any"), ("lane",), 1),
     "match past last": (matching(_SLOW >> _FAST, [], after_match="past_last", rows="all"), (), 1),
     "match consumed": (
