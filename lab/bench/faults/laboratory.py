@@ -52,7 +52,8 @@ class Laboratory:
         for number in range(1_000_000):
             kind = first[number] if number < len(first) else choose.choices(then, weights)[0]
             left_s = until_s - time.monotonic()
-            if number >= len(first) and left_s < self._lasted.get(kind.name, 0.0):
+            longest_s = max(self._lasted.values(), default=0.0)  # for a kind that was not played yet
+            if number >= len(first) and left_s < self._lasted.get(kind.name, longest_s):
                 return
             self.play(kind, f"{self.seed}/{kind.name}/{number}")
 
