@@ -54,6 +54,7 @@ def test_a_run_goes_back_and_on_with_state_positions_and_files(
     assert problems_of(checkpoint) == []
 
 
+@pytest.mark.slow
 def test_a_rollback_that_is_killed_is_finished_by_the_next_start_or_by_itself(
     undisturbed: dict[str, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_rollback_that_is_killed_is_finished_by_the_next_start_or_by_itself(
         assert written(out) == undisturbed
 
 
+@pytest.mark.slow
 def test_nobody_goes_back_while_a_run_goes_on(undisturbed: dict[str, list[Any]], tmp_path: Path) -> None:
     told: list[str] = []
 
@@ -146,6 +148,7 @@ def test_sinks_that_cannot_go_back_are_named(spark: SparkSession, tmp_path: Path
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 91
 
 
+@pytest.mark.slow
 def test_a_sink_that_came_later_has_nothing_after_going_back_before_it(
     undisturbed: dict[str, list[Any]], tmp_path: Path
 ) -> None:
@@ -159,6 +162,7 @@ def test_a_sink_that_came_later_has_nothing_after_going_back_before_it(
     assert problems_of(tmp_path / "checkpoint") == []
 
 
+@pytest.mark.slow
 def test_groups_are_shown_verified_and_copied_and_each_goes_back_by_itself(
     undisturbed: dict[str, list[Any]], tmp_path: Path
 ) -> None:

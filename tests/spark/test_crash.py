@@ -12,11 +12,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.bench.faults_power import PowerRecorder
 from penstock.state.store import StateStore
 from tests.engine.test_equivalence import difference
 from tests.reference import Row, run_reference
 from tests.spark import crash_app
-from tests.spark.processes import driver, to_the_end, until_killed
+from tests.spark.processes import ROOT, driver, to_the_end, until_killed
 
 _WORKER = [name for name, point in crash_app.POINTS.items() if point[2] == "worker"]
 _BATCH = [
@@ -100,6 +101,21 @@ def test_a_driver_with_two_sources_killed_and_given_other_tasks_goes_on(tmp_path
     run.to_the_end(next(task_counts))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("tasks", [None, 2])
+def test_a_driver_that_loses_power_goes_on_from_what_was_synced(tasks: int | None, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    recorder = PowerRecorder(tmp_path / "disk", tmp_path / "journal")
+    run = Killed(tmp_path / "disk", "single", batch_events=40)
+    run.record(recorder)
+    choose = random.Random(f"power/{tasks}")
+    for point in ("manifest has its name:4", "all sinks written:3", "batch not in Spark's log:3"):
+        recorder.begin()
+        run.until(point, tasks)
+        recorder.cut(None if run.deaths == 1 else choose)
+    run.to_the_end(tasks)
+
+
 class Killed:
     """A run that is killed and started again in the same folder."""
 
@@ -107,6 +123,11 @@ class Killed:
         self._folder, self._joined, self._batch_events = folder, joined, batch_events
         self._env = {crash_app.MIGRATE: "1"} if migrate else {}
         self.deaths = 0
+
+    def record(self, recorder: PowerRecorder) -> None:
+        """From now on it is recorded what the run syncs."""
+        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._env |= recorder.environment({**os.environ, "PYTHONPATH": paths})
 
     def until(self, point: str, tasks: int | None) -> None:
         """Runs until a process ends itself and the driver at a named point."""

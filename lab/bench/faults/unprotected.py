@@ -44,7 +44,7 @@ def switch_off(protection: Protection) -> None:
             _replace(os, "fsync", _sync_all_but_manifests(os.fsync))
 
 
-def _overwrite(store: Any, manifest: Manifest) -> None:
+def _overwrite(store: Any, manifest: Manifest, again: Manifest | None = None) -> None:
     store._manifests.write(f"{manifest.version}.json", manifest.to_bytes())
     store._committed = manifest
 
