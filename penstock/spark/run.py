@@ -30,7 +30,7 @@ from penstock.spark.balancing import Balancing
 from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
 from penstock.spark.driver import Driver
 from penstock.spark.durations import SparkDurations
-from penstock.spark.failures import told_by_spark
+from penstock.spark.failures import given_up, is_passing, told_by_spark
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
@@ -42,6 +42,7 @@ from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress
 from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
+from penstock.spark.restarts import Restarts
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.slots import GroupShare, Stopping
@@ -86,6 +87,10 @@ class SparkRun:
         self._stopped_early = False
         self._drained = threading.Event()  # bounded sources have been read to their ends
         self._error: BaseException | None = None
+        self._batch_error: BaseException | None = None  # as it was raised; the stream then ends of it
+        self._restarts = Restarts(runtime.restarts)
+        self._again_at_s: float | None = None  # when the stream that broke off is started anew
+        self._halted = threading.Event()
         self._query: StreamingQuery | None = None
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
@@ -186,11 +191,24 @@ class SparkRun:
             self._drained.set()
         if self._drained.is_set():
             return
-        if prefix is not None:
-            self._driver.frames = FrameBatches(prefix, f"{self.checkpoint.spark}/offsets")
+        self._job = shipped_job
+        while True:
+            try:
+                self._begin_stream()
+                return
+            except Exception as error:
+                self._halted.wait(self._pause_s(error))
+
+    def _begin_stream(self) -> None:
+        """Starts the streaming query from the driver's manifest; also again, where one broke off."""
+        driver, sources = self._driver, self._prepared.sources
+        assert driver is not None
+        session, job = self._session, self._job
+        if self._prepared.prefix is not None:
+            driver.frames = FrameBatches(self._prepared.prefix, f"{self.checkpoint.spark}/offsets")
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
-            warm = pool.submit(self._warm_up, shipped_job, is_whole(job, self._driver.progress))
-            frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
+            warm = pool.submit(self._warm_up, job, is_whole(job.here().job, driver.progress))
+            frame = reduce(DataFrame.union, [self._stream(name, job) for name in sources])
             warm.result()
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
@@ -211,6 +229,11 @@ class SparkRun:
     def driver(self) -> Driver | None:
         """What runs the batches; None before the start."""
         return self._driver
+
+    @property
+    def restarts(self) -> int:
+        """How often the run has gone on by itself, or is about to."""
+        return self._restarts.total
 
     @property
     def failed(self) -> bool:
@@ -237,20 +260,25 @@ class SparkRun:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; False if it has not come in that time."""
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        try:
-            while not (self._drained.is_set() or self._stopping or self._query is None):
-                left_s = until_s - time.monotonic()
-                ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
-                self._durations.ask(self._query)
-                if ended and self._is_bounded and self._error is None and not self._stopping:
-                    self._drained.set()
-                if ended or left_s <= _POLL_S:
-                    return bool(ended)
-            return True
-        except Exception as error:
-            if not self._stopping:
-                self._error = self._error or told_by_spark(error)
-            return True
+        while not (self._drained.is_set() or self._stopping or self._query is None or self._error):
+            left_s = until_s - time.monotonic()
+            ended = False
+            try:
+                if self._again_at_s is not None:
+                    if not self._halted.wait(max(0.0, min(self._again_at_s - time.monotonic(), left_s))):
+                        self._begin_again()
+                else:
+                    step_s = max(0.001, min(_POLL_S, left_s))
+                    ended = bool(self._query.awaitTermination(step_s))  # type: ignore[arg-type]
+                    self._durations.ask(self._query)
+                    if ended and self._is_bounded and self._batch_error is None and not self._stopping:
+                        self._drained.set()
+            except Exception as error:
+                if not self._stopping:
+                    self._broken(self._batch_error or error)
+            if ended or left_s <= _POLL_S:
+                return ended or self._error is not None
+        return True
 
     def finish(self) -> SparkSummary:
         """Closes everything after the end and sums up; raises what made the run fail."""
@@ -261,7 +289,7 @@ class SparkRun:
         complete = False
         try:
             if self._error is None and self._drained.is_set() and not self._stopped_early:
-                self._tell(driver.close())
+                self._close(driver)
                 complete = True
         except Exception as error:
             self._error = told_by_spark(error)
@@ -289,7 +317,52 @@ class SparkRun:
             open_state=0 if complete or last is None else last.state_rows,
             changes=str(self.changes),
             degrees=dict(self._degrees),
+            restarts=self._restarts.total,
         )
+
+    # -- restarts --------------------------------------------------------------------------------------------
+
+    def _pause_s(self, error: BaseException) -> float:
+        """How long to wait before what failed is tried again; raises what went wrong if it is not."""
+        if not is_passing(error):
+            raise told_by_spark(error) from None
+        if self._restarts.are_used_up:
+            raise given_up(error, self._restarts.most) from None
+        self._restarts = self._restarts.one_more()
+        said = self._restarts
+        assert self._driver is not None
+        print(
+            f"penstock: the stream broke off ({told_by_spark(error)}); it goes on from batch "
+            f"{self._driver.manifest.batches} in {said.pause_s:g} s, restart {said.in_a_row} of {said.most} "
+            "until a batch counts",
+            file=sys.stderr,
+        )
+        return said.pause_s
+
+    def _broken(self, error: BaseException) -> None:
+        """The stream has ended by an error: it is to begin again, or the run has failed."""
+        try:
+            self._again_at_s = time.monotonic() + self._pause_s(error)
+        except Exception as final:
+            self._error = self._error or final
+
+    def _begin_again(self) -> None:
+        """What has counted stands in the driver's manifest; of the batch at hand no sink has got anything,
+        for the job comes first."""
+        if time.monotonic() < (self._again_at_s or 0.0):
+            return
+        self._again_at_s = self._batch_error = None
+        self._durations.flush()
+        results.remove_all(self.checkpoint.results)
+        self._begin_stream()
+
+    def _close(self, driver: Driver) -> None:
+        while True:
+            try:
+                self._tell(driver.close())
+                return
+            except Exception as error:
+                time.sleep(self._pause_s(error))
 
     # -- batches ---------------------------------------------------------------------------------------------
 
@@ -313,8 +386,8 @@ class SparkRun:
                 batch = self._driver.run(frame, batch_id)
                 self._tell(batch)
             except BaseException as error:
-                self._error = told_by_spark(error)
-                raise self._error from None
+                self._batch_error = error
+                raise told_by_spark(error) from None
             if self._last_batch is not None and batch_id >= self._last_batch:
                 self._stopping = self._stopped_early = True
             else:
@@ -334,6 +407,8 @@ class SparkRun:
         if batch is None:
             return
         assert self._driver is not None
+        self._restarts = self._restarts.after_a_batch()
+        batch = replace(batch, restarts=self._restarts.total)
         for operator, count in self._driver.late.items():
             self._late[operator] = self._late.get(operator, 0) + count
         for operator, count in self._driver.failed.items():
@@ -361,8 +436,12 @@ class SparkRun:
         """Stops the streaming query between two batches: stopped inside one, Spark may overflow its stack
         over the error's text."""
         self._stopping = True
+        self._halted.set()
         with self._lock:
             pass
+        error = self._batch_error
+        if error is not None and not (self._stopped_early and is_passing(error)):
+            self._error = self._error or told_by_spark(error)
         if self._query is not None:
             try:
                 self._query.stop()
@@ -395,7 +474,7 @@ class SparkRun:
             raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
         name = register(
             self._session,
-            f"penstock_{self.run_id}_{source_id}",
+            f"penstock_{self.run_id}_{self._restarts.total}_{source_id}",
             source_id,
             source,
             MapTask(job),

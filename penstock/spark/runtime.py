@@ -20,6 +20,7 @@ from penstock.spark.grouped_run import GroupedRun
 from penstock.spark.groups import GroupsOption, check_option
 from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
+from penstock.spark.restarts import DEFAULT_RESTARTS, Restarts
 from penstock.spark.run import SparkRun
 from penstock.spark.summary import SparkSummary
 
@@ -42,7 +43,8 @@ class Spark:
     from run to run. ``rebalance`` is the load imbalance (LIT) between tasks above which virtual partitions of
     keys move to other tasks; None: never. ``batch_events`` limits how many events of each source a batch
     reads, ``batch_bytes`` how much memory about the events of a batch take, in bytes or as ``"64m"``; None:
-    no limit. ``progress`` is a file to which every batch adds a line of JSON.
+    no limit. ``progress`` is a file to which every batch adds a line of JSON. ``restarts`` is how often in a
+    row, with no batch that counts in between, a run goes on by itself when Spark lost processes or data.
 
     ``groups`` divides the queries: each group is a streaming query of its own, so that a heavy query delays
     only its own group. None is one group; ``"auto"`` begins with one, measures what the queries cost and
@@ -61,6 +63,7 @@ class Spark:
     batch_events: int | None = None
     batch_bytes: int | str | None = "64m"
     progress: str | Path | None = None
+    restarts: int = DEFAULT_RESTARTS
     groups: GroupsOption = None
     concurrent_batches: int | None = None
     group_scheduling: str = "highest_rate"
@@ -69,6 +72,7 @@ class Spark:
 
     def __post_init__(self) -> None:
         check_option(self.groups)
+        Restarts(self.restarts)
         policy_named(self.group_scheduling)
         for name in ("tasks", "batch_events", "virtual_partitions", "concurrent_batches"):
             value = getattr(self, name)
