@@ -15,6 +15,7 @@ from penstock.engine.sinks.base import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
+from penstock.query.errors import RunError
 from penstock.query.graph import SourceSpec
 from penstock.spark import results
 from penstock.spark.collected import Collected
@@ -96,6 +97,8 @@ class Driver:
         #: Whether a lone task runs in this process. Among groups it does not: Python code of a heavy one
         #: would hold the others up.
         self.works_here = True
+        self.writing: set[str] = set()  # the queries whose sinks are being written now
+        self.given_up = False  # the run has ended without the batch at hand: it must not count any more
         self._has_files = False  # some of the batch stands in files
         self.rows_before = 0  # events of the newest batch of which that is known
         #: Asked after every batch: the routing of the next.
@@ -178,7 +181,9 @@ class Driver:
         after = before.advanced(collected.moves)
         after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
-        rows_out = deliver(self._writers, batch_id, collected.rows)
+        rows_out = deliver(self._writers, batch_id, collected.rows, self.writing)
+        if self.given_up:
+            raise RunError(f"batch {batch_id} came too late: its run has ended without it")
         if ending:
             end_writers(self._writers, batch_id)
         clock.lap("sinks")

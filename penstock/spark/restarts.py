@@ -40,6 +40,12 @@ class Restarts:
         """
         return min(_FIRST_PAUSE_S * 2.0 ** (self.in_a_row - 1), _LONGEST_PAUSE_S)
 
+    def __str__(self) -> str:
+        return (
+            f"the run goes on from its last batch in {self.pause_s:g} s, restart {self.in_a_row} of "
+            f"{self.most} until a batch counts"
+        )
+
     def one_more(self) -> Restarts:
         return replace(self, total=self.total + 1, in_a_row=self.in_a_row + 1)
 

@@ -35,7 +35,7 @@ from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.input_check import input_changes
-from penstock.spark.job import Job, ShippedJob, WarmUp
+from penstock.spark.job import Job, ShippedJob, warm_up
 from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
 from penstock.spark.pattern_logs import PatternLogs
@@ -48,6 +48,7 @@ from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_w
 from penstock.spark.slots import GroupShare, Stopping
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stream_source import register
+from penstock.spark.stuck import Grace, TurnNotes
 from penstock.spark.summary import SparkSummary
 from penstock.state.store import StateStore
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
+_CANCEL_S = 20.0  # for Spark to end the tasks of a batch that is given up
 
 
 class SparkRun:
@@ -91,6 +93,8 @@ class SparkRun:
         self._restarts = Restarts(runtime.restarts)
         self._again_at_s: float | None = None  # when the stream that broke off is started anew
         self._halted = threading.Event()
+        self._grace = Grace(runtime.stop_grace_s)
+        self._left_behind: frozenset[str] = frozenset()  # queries whose sinks hang
         self._query: StreamingQuery | None = None
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
@@ -207,7 +211,9 @@ class SparkRun:
         if self._prepared.prefix is not None:
             driver.frames = FrameBatches(self._prepared.prefix, f"{self.checkpoint.spark}/offsets")
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
-            warm = pool.submit(self._warm_up, job, is_whole(job.here().job, driver.progress))
+            whole = is_whole(job.here().job, driver.progress)
+            # groups have batches at the same time, so each may meet any worker
+            warm = pool.submit(warm_up, session, job, whole, whole and self._share is None)
             frame = reduce(DataFrame.union, [self._stream(name, job) for name in sources])
             warm.result()
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
@@ -253,9 +259,17 @@ class SparkRun:
         self._tasks = tasks
 
     def stop(self) -> None:
-        """Ends the run after the batch at hand; a later run with the same checkpoint goes on from there."""
-        self._stopped_early = True
+        """Ends the run after the batch at hand; a later run with the same checkpoint goes on from there.
+
+        A batch that takes longer than the grace time is given up, and ``finish`` raises what hangs.
+        """
+        self.ask_to_stop()
         self._halt()
+
+    def ask_to_stop(self) -> None:
+        """Lets no further batch begin, and the grace time of the one at hand."""
+        self._stopped_early = self._stopping = True
+        self._grace.begin()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; False if it has not come in that time."""
@@ -297,7 +311,8 @@ class SparkRun:
             if self._query is not None:
                 self._durations.ask(self._query)
             self._durations.flush()
-            close_writers(self._writers, complete)
+            closing = {query: w for query, w in self._writers.items() if query not in self._left_behind}
+            close_writers(closing, complete)
             self._patterns.end()
             if self._log is not None:
                 self._log.close()
@@ -329,15 +344,8 @@ class SparkRun:
         if self._restarts.are_used_up:
             raise given_up(error, self._restarts.most) from None
         self._restarts = self._restarts.one_more()
-        said = self._restarts
-        assert self._driver is not None
-        print(
-            f"penstock: the stream broke off ({told_by_spark(error)}); it goes on from batch "
-            f"{self._driver.manifest.batches} in {said.pause_s:g} s, restart {said.in_a_row} of {said.most} "
-            "until a batch counts",
-            file=sys.stderr,
-        )
-        return said.pause_s
+        print(f"penstock: {told_by_spark(error)}; {self._restarts}", file=sys.stderr)
+        return self._restarts.pause_s
 
     def _broken(self, error: BaseException) -> None:
         """The stream has ended by an error: it is to begin again, or the run has failed."""
@@ -347,8 +355,7 @@ class SparkRun:
             self._error = self._error or final
 
     def _begin_again(self) -> None:
-        """What has counted stands in the driver's manifest; of the batch at hand no sink has got anything,
-        for the job comes first."""
+        """Of the batch at hand no sink has got anything: its job comes first, and failed or never began."""
         if time.monotonic() < (self._again_at_s or 0.0):
             return
         self._again_at_s = self._batch_error = None
@@ -437,8 +444,8 @@ class SparkRun:
         over the error's text."""
         self._stopping = True
         self._halted.set()
-        with self._lock:
-            pass
+        if not self._await_batch():
+            return
         error = self._batch_error
         if error is not None and not (self._stopped_early and is_passing(error)):
             self._error = self._error or told_by_spark(error)
@@ -448,15 +455,24 @@ class SparkRun:
             except Exception as error:
                 self._error = self._error or told_by_spark(error)
 
-    def _warm_up(self, job: ShippedJob, whole: bool) -> None:
-        """Starts the Python workers and lets them build their operators, so that no batch has to wait for
-        it."""
-        # A batch in one piece has one task: a second worker would only take turns with the first and find
-        # its state cold each time.
-        # Groups have batches at the same time, so each may meet any worker.
-        alone = whole and self._share is None
-        workers = 1 if alone else self._session.sparkContext.defaultParallelism
-        self._session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()
+    def _await_batch(self) -> bool:
+        """Waits for the batch at hand; False if it has to be left behind. A task can be cancelled, a sink in
+        this process cannot."""
+        self._grace.begin()
+        if not self._lock.acquire(blocking=False):
+            notes, driver = TurnNotes(self.checkpoint.results), self._driver
+            notes.forget()
+            if not self._grace.acquire(self._lock):
+                assert driver is not None
+                driver.given_up = True
+                self._left_behind = frozenset(driver.writing)
+                self._error = self._error or self._grace.error(self._left_behind, notes)
+                if self._query is not None:
+                    self._session.sparkContext.cancelJobGroup(str(self._query.runId))
+                if not self._lock.acquire(timeout=0 if self._left_behind else _CANCEL_S):
+                    return False
+        self._lock.release()
+        return True
 
     def _stream(self, source_id: str, job: ShippedJob) -> DataFrame:
         """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""

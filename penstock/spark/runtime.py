@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.engine.settings import Settings
+from penstock.engine.settings import STOP_GRACE, Settings
 from penstock.engine.sources.sizes import parsed_bytes
 from penstock.metrics.batches import BatchProgress
 from penstock.placement.query_groups import GroupPlanner
+from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.routing.control import RoutingControl, control_of
@@ -52,7 +53,9 @@ class Spark:
     ``concurrent_batches`` is how many groups have a batch at a time, as many as there are cores unless given;
     ``group_scheduling`` is the policy by which the others wait.
 
-    Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
+    Ctrl-C ends the run after the batch at hand, or without it if it takes longer than ``stop_grace`` (None:
+    any time): the error then names the step or the sink that hangs. A second one ends it at once;
+    nothing is lost either way.
     """
 
     master: str = "local[*]"
@@ -64,6 +67,7 @@ class Spark:
     batch_bytes: int | str | None = "64m"
     progress: str | Path | None = None
     restarts: int = DEFAULT_RESTARTS
+    stop_grace: Duration | None = STOP_GRACE
     groups: GroupsOption = None
     concurrent_batches: int | None = None
     group_scheduling: str = "highest_rate"
@@ -73,6 +77,7 @@ class Spark:
     def __post_init__(self) -> None:
         check_option(self.groups)
         Restarts(self.restarts)
+        _ = self.stop_grace_s
         policy_named(self.group_scheduling)
         for name in ("tasks", "batch_events", "virtual_partitions", "concurrent_batches"):
             value = getattr(self, name)
@@ -85,6 +90,12 @@ class Spark:
             )
         self.source_bytes(1)
         _ = self.control
+
+    @property
+    def stop_grace_s(self) -> float | None:
+        """How long the batch at hand may take when the run is stopped; None: as long as it likes."""
+        grace_us = positive_us(self.stop_grace, "stop_grace")
+        return None if grace_us is None else grace_us / 1e6
 
     @property
     def control(self) -> RoutingControl | None:
