@@ -121,7 +121,7 @@ def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
 
 
 def _said(spec: Spec, schema: Schema, function: Callable[[Any], Hashable]) -> Hashable:
-    said = tuple((field.name, _value(getattr(spec, field.name), function)) for field in fields(spec))
+    said = tuple((name, _value(value, function)) for name, value in _fields(spec))
     return (kind_of(spec), said, _value(schema, function))
 
 
@@ -143,9 +143,15 @@ def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
     if isinstance(value, ProcessFunction | PatternSet | Source | Sink) or callable(value):
         return function(value)
     if is_dataclass(value):
-        parts = ((field.name, _value(getattr(value, field.name), function)) for field in fields(value))
+        parts = ((name, _value(item, function)) for name, item in _fields(value))
         return (type(value).__name__, *parts)
     return table_digest(value)
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:
+    """The fields of a dataclass; a version that nobody gave is none."""
+    named = [(field.name, getattr(value, field.name)) for field in fields(value)]
+    return [(name, item) for name, item in named if name != "version" or item is not None]
 
 
 def _function_object(function: Any) -> Hashable:
