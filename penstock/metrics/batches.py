@@ -39,6 +39,7 @@ class BatchProgress:
     degrees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: int = 0  # events that functions failed for, set aside
     group: int | None = None  # of several groups, whose batch it is
+    waiting: int = 0  # about how many events were there behind it, as far as its sources know
     restarts: int = 0  # how often the run had gone on by itself before it
 
     @property

@@ -285,6 +285,7 @@ class Driver:
             late=sum(self.late.values()),
             failed=sum(self.failed.values()),
             bad_records=sum(report.get("bad", 0) for report in collected.reports),
+            waiting=sum(report.get("waiting", 0) for report in collected.reports),
             watermark_us={name: _shown(mark_us) for name, mark_us in self._marks(after).items()},
             state_rows=sum(entry["rows"] for entry in entries),
             state_bytes=sum(entry["bytes"] for entry in entries),

@@ -195,7 +195,7 @@ def warm_up(session: SparkSession, job: ShippedJob, whole: bool, alone: bool) ->
     """Starts the Python workers and lets them build their operators, so that no batch has to wait for it.
 
     A batch in one piece has one task, whose worker is ``alone``: a second would only take turns with it and
-    find its state cold each time.
+    find its state cold each time. Groups have batches at the same time, so each may meet any worker.
     """
     workers = 1 if alone else session.sparkContext.defaultParallelism
     session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()

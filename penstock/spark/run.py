@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -25,7 +26,7 @@ from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.routing.route import even_route
 from penstock.spark import results
-from penstock.spark.adapting import TaskCount
+from penstock.spark.adapting import IN_A_ROW, BatchLoad, TaskCount
 from penstock.spark.balancing import Balancing
 from penstock.spark.checkpoint import Checkpoint, check_spark_log, operators_of, resume
 from penstock.spark.driver import Driver
@@ -187,6 +188,7 @@ class SparkRun:
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         if self._share is not None:
             cores = self._share.most_tasks(cores)
+        self._loads: deque[BatchLoad] = deque(maxlen=IN_A_ROW)
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
@@ -212,20 +214,17 @@ class SparkRun:
             driver.frames = FrameBatches(self._prepared.prefix, f"{self.checkpoint.spark}/offsets")
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
             whole = is_whole(job.here().job, driver.progress)
-            # groups have batches at the same time, so each may meet any worker
             warm = pool.submit(warm_up, session, job, whole, whole and self._share is None)
             frame = reduce(DataFrame.union, [self._stream(name, job) for name in sources])
             warm.result()
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
-        trigger: dict[str, Any] = (
-            {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
-        )
+        once: dict[str, Any] = {"availableNow": True}
         if self._share is not None:  # the thread of the streaming query, which starts here, takes it along
             session.sparkContext.setLocalProperty("spark.scheduler.pool", self._query_name)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
-            .trigger(**trigger)
+            .trigger(**(once if ends_by_itself else {"processingTime": "0 seconds"}))
             .queryName(self._query_name)
             .option("checkpointLocation", self.checkpoint.spark)
             .start()
@@ -238,7 +237,7 @@ class SparkRun:
 
     @property
     def restarts(self) -> int:
-        """How often the run has gone on by itself, or is about to."""
+        """How often the run has gone on by itself."""
         return self._restarts.total
 
     @property
@@ -259,10 +258,8 @@ class SparkRun:
         self._tasks = tasks
 
     def stop(self) -> None:
-        """Ends the run after the batch at hand; a later run with the same checkpoint goes on from there.
-
-        A batch that takes longer than the grace time is given up, and ``finish`` raises what hangs.
-        """
+        """Ends the run after the batch at hand, or without it if it takes longer than the grace time:
+        ``finish`` then raises what hangs. A later run with the same checkpoint goes on from there."""
         self.ask_to_stop()
         self._halt()
 
@@ -403,8 +400,9 @@ class SparkRun:
 
     def _route(self, progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch."""
-        tasks = self._task_count.after(self.batches) if self._tasks is None else self._tasks
         assert self._driver is not None
+        self._loads.append(BatchLoad.of(self._driver.reports, progress.tasks))
+        tasks = self._task_count.after(self._loads) if self._tasks is None else self._tasks
         route = self._balancing.after(self._driver.reports, progress.routing, progress.tasks, tasks)
         self._driver.routed = self._balancing.told
         return route
