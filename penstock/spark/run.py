@@ -402,7 +402,7 @@ class SparkRun:
         """The routing of the next batch."""
         assert self._driver is not None
         self._loads.append(BatchLoad.of(self._driver.reports, progress.tasks))
-        tasks = self._task_count.after(self._loads) if self._tasks is None else self._tasks
+        tasks = self._task_count.after(tuple(self._loads)) if self._tasks is None else self._tasks
         route = self._balancing.after(self._driver.reports, progress.routing, progress.tasks, tasks)
         self._driver.routed = self._balancing.told
         return route

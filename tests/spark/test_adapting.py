@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock as ps
+from penstock.spark import adapting
 from penstock.spark.adapting import BatchLoad, TaskCount
+from tests.spark.disturbed import build, expected, rows_of
 
 
 def _batches(tasks: int, *work_ms: float) -> list[BatchLoad]:
@@ -69,3 +75,19 @@ def test_one_task_again_when_it_has_little_to_do() -> None:
 def test_batches_of_another_number_of_tasks_say_nothing() -> None:
     mixed = _batches(1, 900, 900) + _batches(4, 900)
     assert TaskCount(4).after(mixed) == 4
+
+
+@pytest.mark.slow
+def test_a_run_whose_every_batch_is_heavy_comes_to_several_tasks(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapting, "_MORE_MS", -1.0)  # however fast the machine is
+    monkeypatch.setattr(adapting, "_FEWER_MS", -1.0)
+    app, sinks = build()
+    run = ps.Spark(batch_events=60).start(app.graph(), app.name)
+    assert run.wait(300)
+    assert run.finish().complete
+    tasks = [batch.tasks for batch in run.batches]
+    assert tasks[0] == 1
+    assert 2 in tasks[:3]
+    assert rows_of(sinks) == expected()
