@@ -185,6 +185,8 @@ class SparkView:
             text += f"  failed {run.failed:,}"
         if run.bad_records:
             text += f"  bad records {run.bad_records:,}"
+        if run.restarts:
+            text += f"  restarts {run.restarts:,}"
         return text
 
 

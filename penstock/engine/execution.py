@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from penstock.engine import collector
 from penstock.engine.assembly import assemble
 from penstock.engine.bound import BoundThreads
 from penstock.engine.endless import watch
+from penstock.engine.long_turns import LongTurns, left_behind
 from penstock.engine.operator_threads import OperatorThreads
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
@@ -23,7 +25,11 @@ from penstock.memory.coordinator import MemoryCoordinator
 from penstock.metrics.degree import merged_degrees
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
+from penstock.query.errors import RunError
 from penstock.query.graph import Graph
+
+_OTHERS_S = 5.0  # for the turns of others, where one was left behind
+_POLL_S = 0.01
 
 
 class Execution:
@@ -46,6 +52,8 @@ class Execution:
             runner = WorkerPool if settings.threads == "pool" else OperatorThreads
         self._runner = runner(self._vertices, settings, self._end)
         self._error: BaseException | None = None
+        self._ending = threading.Lock()
+        self._hung: list[Vertex] = []  # left behind, each in a turn that did not end
         self._done = threading.Event()
         self._stopped_early = False
         self._began_ns = 0
@@ -63,7 +71,11 @@ class Execution:
 
     def stop(self) -> None:
         """Sources read nothing more; what is on its way is still processed. Open windows stay open: they
-        are not whole."""
+        are not whole. A turn that takes longer than the grace time is left behind, and the run fails."""
+        grace_s = self._settings.stop_grace_s
+        if not self._stopped_early and grace_s is not None:
+            watch = partial(self._leave_behind, grace_s)
+            threading.Thread(target=watch, name="penstock-stop-grace", daemon=True).start()
         self._stopped_early = True
         for vertex in self._vertices:
             if vertex.source is not None:
@@ -80,16 +92,23 @@ class Execution:
 
     def finish(self) -> Summary:
         """Closes everything after the end and sums up; raises what made the run fail."""
-        self._runner.join()
+        self._done.wait()
+        if self._hung:
+            self._await_others()
+        else:
+            self._runner.join()
         for vertex in self._vertices:
+            if vertex.in_turn:
+                continue
             if vertex.source is not None:
                 vertex.source.close()
             elif isinstance(vertex.operator, SinkOperator):
                 vertex.operator.close(False)
-        self._memory.close()
-        for vertex in self._vertices:
-            for outlet in vertex.outlets:
-                outlet.release()
+        if not self._hung:  # what was left behind may still read and write its blocks
+            self._memory.close()
+            for vertex in self._vertices:
+                for outlet in vertex.outlets:
+                    outlet.release()
         collector.end_run(sum(vertex.operator.state_bytes for vertex in self._vertices))
         if self._error is not None:
             raise self._error
@@ -129,9 +148,32 @@ class Execution:
         )
 
     def _end(self, error: BaseException | None) -> None:
-        self._error = error
-        self._ended_ns = time.perf_counter_ns()
-        self._done.set()
+        with self._ending:
+            if self._done.is_set():
+                return  # a thread that was left behind has come back
+            self._error = error
+            self._ended_ns = time.perf_counter_ns()
+            self._done.set()
+
+    def _await_others(self) -> None:
+        """Waits for the turns that do end: whose operators are closed then."""
+        until_s = time.monotonic() + _OTHERS_S
+        others = [vertex for vertex in self._vertices if vertex not in self._hung]
+        while any(vertex.in_turn for vertex in others) and time.monotonic() < until_s:
+            time.sleep(_POLL_S)
+
+    def _leave_behind(self, grace_s: float) -> None:
+        """Ends the run without what does not come back: a thread cannot be ended from outside."""
+        turns = LongTurns(self._vertices)
+        turns.look()
+        while not self._done.wait(grace_s):
+            hung = turns.look()
+            if hung:
+                self._hung = hung
+                self._runner.stop()
+                names = " and ".join(f"step '{vertex.operator.node.id}'" for vertex in hung)
+                self._end(RunError(left_behind(names, grace_s)))
+                return
 
 
 def _by_operator(found: Iterable[OperatorMetrics]) -> tuple[OperatorMetrics, ...]:

@@ -18,7 +18,8 @@ class Node(Settings):
     """Runs an app in this process, without Spark.
 
     Ctrl-C drains: sources stop, events on their way are processed, and the run ends with a summary. A
-    second Ctrl-C ends it at once.
+    second Ctrl-C ends it at once. A function or sink that does not come back within ``stop_grace`` is left
+    behind, and the error names it.
     """
 
     def start(self, graph: Graph, on_built: Callable[[int, int], None] | None = None) -> Execution:

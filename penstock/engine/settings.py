@@ -11,6 +11,7 @@ from penstock.engine.source import MARKER_EVERY_MS
 from penstock.memory.blocks import ChunkShape
 from penstock.memory.layout import Layout
 from penstock.metrics.turns import TurnLog
+from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
@@ -18,6 +19,9 @@ from penstock.routing.route import Route
 from penstock.scheduling.consumption import All, Consumption, consumption_of
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
+
+#: How long a function or sink may take to come back after its run was stopped.
+STOP_GRACE = "1m"
 
 #: Who runs operators, and what events are handed over in.
 _CHOICES = {"threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
@@ -58,6 +62,7 @@ class Settings:
     virtual_partitions: int = 64
     rebalance: float | RoutingControl | None = DEFAULT_CHI  # LIT above which keys move; None: never
     rebalance_every_s: float = 0.5
+    stop_grace: Duration | None = STOP_GRACE  # for a turn at hand when the run is stopped; None: any time
     force_route: Callable[[Route], Route] | None = None  # instead of what the load asks for; for tests
 
     def __post_init__(self) -> None:
@@ -83,8 +88,15 @@ class Settings:
         consumption_of(self.consumption)
         if not self.rebind_every_s > 0:
             raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
+        _ = self.stop_grace_s
         self._check_binding()
         self._check_tasks()
+
+    @property
+    def stop_grace_s(self) -> float | None:
+        """How long a turn may take after the run was stopped; None: as long as it likes."""
+        grace_us = positive_us(self.stop_grace, "stop_grace")
+        return None if grace_us is None else grace_us / 1e6
 
     @property
     def control(self) -> RoutingControl | None:

@@ -24,10 +24,13 @@ def take_turn(vertex: Vertex, limit: int) -> int:
 
 def guarded_turn(vertex: Vertex, limit: int) -> int:
     """A turn whose error names the step."""
+    vertex.in_turn = True
     try:
         return take_turn(vertex, limit)
     except BaseException as error:
         raise located(vertex, error) from error
+    finally:
+        vertex.in_turn = False
 
 
 def located(vertex: Vertex, error: BaseException) -> BaseException:

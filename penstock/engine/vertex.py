@@ -32,6 +32,7 @@ class Vertex:
         "finished",
         "held",
         "holding",
+        "in_turn",
         "index",
         "inputs",
         "latency",
@@ -67,6 +68,7 @@ class Vertex:
         self.watermark = START_OF_TIME
         self.ended = 0  # edges after which nothing follows
         self.running = False
+        self.in_turn = False  # set and cleared by who takes the turn, read by who wonders where it stays
         self.blocked = False
         self.finished = False
         self.board: memoryview | None = None  # where ``blocked`` is shown too, by number

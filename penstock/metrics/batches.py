@@ -39,6 +39,8 @@ class BatchProgress:
     degrees: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: int = 0  # events that functions failed for, set aside
     group: int | None = None  # of several groups, whose batch it is
+    waiting: int = 0  # about how many events were there behind it, as far as its sources know
+    restarts: int = 0  # how often the run had gone on by itself before it
 
     @property
     def ended_unix_ms(self) -> float:
@@ -113,6 +115,7 @@ class RunProgress:
     rows_out_by_query: dict[str, int] = field(default_factory=dict)
     started_unix_ms: int = 0
     last: BatchProgress | None = None
+    _restarts: dict[int | None, int] = field(default_factory=dict, repr=False)  # of each group
     _newest: deque[BatchProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED), repr=False)
 
     @classmethod
@@ -135,7 +138,13 @@ class RunProgress:
         for query, rows in batch.rows_out_by_query.items():
             self.rows_out_by_query[query] = self.rows_out_by_query.get(query, 0) + rows
         self.last = batch
+        self._restarts[batch.group] = batch.restarts
         self._newest.append(batch)
+
+    @property
+    def restarts(self) -> int:
+        """How often the run had gone on by itself before its newest batches."""
+        return sum(self._restarts.values())
 
     @property
     def elapsed_s(self) -> float:
@@ -168,6 +177,7 @@ class RunProgress:
             "late": self.late,
             "failed": self.failed,
             "bad_records": self.bad_records,
+            "restarts": self.restarts,
             "elapsed_s": self.elapsed_s,
             "median_batch_ms": self.median_batch_ms,
             "p99_batch_ms": self.p99_batch_ms,

@@ -113,8 +113,8 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
         types.int64,
         types.Tuple((ints, ints, ints, ints)),  # type: ignore[no-untyped-call]
         bools,
-        types.UniTuple(ints, max(1, len(further_keys(spec, layout)))),
-        types.UniTuple(bools, max(1, len(further_keys(spec, layout)))),
+        types.UniTuple(ints, max(1, len(further_keys(spec, layout)))),  # type: ignore[no-untyped-call]
+        types.UniTuple(bools, max(1, len(further_keys(spec, layout)))),  # type: ignore[no-untyped-call]
         *builder.parameters.types,
     )
     kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + source, signature)

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.query.degree import Degree, as_degree
 from penstock.query.errors import QueryError
-from penstock.query.graph import DetectSpec
+from penstock.query.graph import DetectSpec, Version
 from penstock.query.types import DataType, Field, Schema
 
 #: What every match has, before the columns that were asked for.
@@ -27,6 +27,7 @@ def detected(
     output: Mapping[str, tuple[int, str]],
     degree: int | Degree,
     assignment: str,
+    version: Version = None,
 ) -> tuple[DetectSpec, Schema]:
     """The step that detects, and the columns of what it gives."""
     _check_selections(selections, schema)
@@ -50,7 +51,7 @@ def detected(
                 hint="name the output column otherwise",
             )
         fields.append(Field(name, schema[column].dtype, schema[column].nullable))
-    return DetectSpec(selections, detector, outputs, wanted, assignment), Schema(fields)
+    return DetectSpec(selections, detector, outputs, wanted, assignment, version), Schema(fields)
 
 
 def _check_selections(selections: Callable[[], Any], schema: Schema) -> None:

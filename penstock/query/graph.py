@@ -18,6 +18,7 @@ from penstock.query.patterns import Pattern
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding, Window
 
+Version = int | str | None
 NamedExprs = tuple[tuple[str, Expr], ...]
 
 
@@ -83,6 +84,7 @@ class FlatMapSpec:
 
     function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
     on_error: OnError = OnError.STOP
+    version: Version = later(None)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +99,7 @@ class BatchSpec:
     function: Callable[[Any], Any]
     arrow: bool
     on_error: OnError = OnError.STOP
+    version: Version = later(None)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +237,7 @@ class ProcessSpec:
     state: Schema
     ttl_us: int | None = None
     on_error: OnError = OnError.STOP
+    version: Version = later(None)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,6 +297,7 @@ class DetectSpec:
     outputs: tuple[tuple[str, int, str], ...]  # (name in the result, which event of the match, its column)
     degree: Degree
     assignment: str  # which instance gets a selection
+    version: Version = later(None)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr, as_expr, col
 from penstock.query.failures import OnError
-from penstock.query.graph import ProcessSpec, WindowAggregateSpec, WindowTopSpec
+from penstock.query.function_versions import checked_version
+from penstock.query.graph import ProcessSpec, Version, WindowAggregateSpec, WindowTopSpec
 from penstock.query.inference import infer
 from penstock.query.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
 from penstock.query.pattern_modes import chosen_mode
@@ -57,6 +58,7 @@ class KeyedStream(Stream):
         *,
         ttl: Duration | None = None,
         on_error: str = "stop",
+        version: Version = None,
         name: str | None = None,
     ) -> Stream:
         """A function per key, with state and timers; see :class:`penstock.ProcessFunction`.
@@ -67,6 +69,9 @@ class KeyedStream(Stream):
 
         With ``on_error="set_aside"`` an event or timer for which it raises does not end the run: state and
         timers are as before it, and the event goes to ``failed``. Of a timer that has the keys alone.
+
+        ``version`` says of which version the function is: if it changes, the step and those behind it start
+        without state; as long as it stays, changed code is taken for the same.
         """
         with Writing("process", name) as writing:
             check_timed(self._feed)
@@ -75,7 +80,8 @@ class KeyedStream(Stream):
             if len(fields):
                 check_columns(fields)
             handling = chosen_mode(OnError, on_error, "on_error")
-            spec = ProcessSpec(self._keys, function, fields, positive_us(ttl, "ttl"), handling)
+            forgotten_us, said = positive_us(ttl, "ttl"), checked_version(version)
+            spec = ProcessSpec(self._keys, function, fields, forgotten_us, handling, said)
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     @property

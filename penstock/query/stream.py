@@ -16,6 +16,7 @@ from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError
+from penstock.query.function_versions import checked_version
 from penstock.query.graph import (
     BatchSpec,
     CoGroupSpec,
@@ -29,6 +30,7 @@ from penstock.query.graph import (
     SourceSpec,
     Spec,
     UnionSpec,
+    Version,
     sets_aside,
 )
 from penstock.query.joins import (
@@ -203,15 +205,19 @@ class Stream:
         output: Output,
         *,
         on_error: str = "stop",
+        version: Version = None,
         name: str | None = None,
     ) -> Stream:
         """``function(event) -> iterable of dicts``: any Python, at its price of microseconds per event.
 
         With ``on_error="set_aside"`` an event for which it raises does not end the run: see ``failed``.
+
+        ``version`` says of which version the function is: if it changes, the step and those behind it start
+        without state; as long as it stays, changed code is taken for the same.
         """
         with Writing("flat_map", name) as writing:
             check_function(function, "flat_map")
-            spec = FlatMapSpec(function, chosen_mode(OnError, on_error, "on_error"))
+            spec = FlatMapSpec(function, chosen_mode(OnError, on_error, "on_error"), checked_version(version))
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     def batch(
@@ -221,6 +227,7 @@ class Stream:
         arrow: bool = False,
         *,
         on_error: str = "stop",
+        version: Version = None,
         name: str | None = None,
     ) -> Stream:
         """``function(columns) -> columns`` over many events at once, each treated by itself.
@@ -231,10 +238,15 @@ class Stream:
 
         With ``on_error="set_aside"`` a batch for which it raises is halved until the events that fail stand
         alone, at the price of up to 2 log2(events) calls for each of them: see ``failed``.
+
+        ``version`` says of which version the function is: if it changes, the step and those behind it start
+        without state; as long as it stays, changed code is taken for the same.
         """
         with Writing("batch", name) as writing:
             check_function(function, "batch")
-            spec = BatchSpec(function, bool(arrow), chosen_mode(OnError, on_error, "on_error"))
+            spec = BatchSpec(
+                function, bool(arrow), chosen_mode(OnError, on_error, "on_error"), checked_version(version)
+            )
             return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
 
     # -- several streams --------------------------------------------------------------------------------
@@ -498,6 +510,7 @@ class Stream:
         *,
         degree: int | Degree = 1,
         assignment: str = "round_robin",
+        version: Version = None,
         name: str | None = None,
     ) -> Stream:
         """What a detector of your own finds in selections of the stream: stretches that it looks at whole.
@@ -506,6 +519,9 @@ class Stream:
         makes a detector, one for each instance. ``output`` says which columns a match has: the number of an
         event in it, and that event's column. Besides it has ``sequence``, consecutive from 0, and
         ``closed_at``. The degree says how many instances there are and never changes a result.
+
+        ``version`` says of which version selections and detector are: if it changes, the step and those
+        behind it start without state; as long as it stays, changed code is taken for the same.
 
         >>> from penstock.cep.splitter_windows import TupleWindows
         >>> class NoPassing:
@@ -523,7 +539,9 @@ class Stream:
                     detail=f"got a stream keyed by {', '.join(self._match_keys)}",
                     hint="leave key_by out; a family of selections takes by= a column",
                 )
-            spec, schema = detected(self.schema, selections, detector, output, degree, assignment)
+            spec, schema = detected(
+                self.schema, selections, detector, output, degree, assignment, checked_version(version)
+            )
             return Stream(Feed(self._step(writing, name, spec, schema, "closed_at")))
 
     @property

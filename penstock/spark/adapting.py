@@ -1,19 +1,47 @@
-"""How many tasks the next batch gets: one as long as one keeps up, since a shuffle costs time too."""
+"""How many tasks the next batch gets: one as long as one keeps up, since a shuffle costs time too.
+
+One does not keep up when its batches are heavy, and batches that wait count as heavy ones that were. So a
+backlog gets all tasks behind its first heavy batch; a single heavy batch with nothing behind it does not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from penstock.metrics.batches import BatchProgress
+from typing import Any
 
 #: Work of a batch, in ms, above which several tasks pay: about twice what routing and a second stage cost.
 _MORE_MS = 600.0
 #: And below which one does again; well apart, so that the number does not swing.
 _FEWER_MS = 200.0
-_IN_A_ROW = 3
+IN_A_ROW = 3
 #: What tasks do that more of them would share.
-_SHARED_PARTS = ("task_read", "task_engine", "task_state_load", "task_state_write")
+_SHARED_PARTS = ("read", "engine", "state_load", "state_write")
+
+
+@dataclass(frozen=True)
+class BatchLoad:
+    """What a batch took, and what was left for the next ones."""
+
+    tasks: int
+    work_ms: float  # of the busiest task
+    events: int
+    waiting: int  # events that were there behind it, as far as its sources know
+
+    @classmethod
+    def of(cls, reports: Sequence[Mapping[str, Any]], tasks: int) -> BatchLoad:
+        """From what the batch's tasks have told."""
+        slowest = {
+            part: max((r["ms"].get(part, 0.0) for r in reports), default=0.0) for part in _SHARED_PARTS
+        }
+        events, waiting = (sum(report.get(name, 0) for report in reports) for name in ("events", "waiting"))
+        return cls(tasks, sum(slowest.values()), events, waiting)
+
+    @property
+    def waiting_batches(self) -> float:
+        """How many batches of the same size wait: each would take what this one took."""
+        return self.waiting / max(self.events, 1)
 
 
 @dataclass(frozen=True)
@@ -22,21 +50,23 @@ class TaskCount:
 
     most: int
 
-    def after(self, batches: Sequence[BatchProgress]) -> int:
+    def after(self, batches: Sequence[BatchLoad]) -> int:
         """The number of tasks after these batches, the newest last; the same again without good reason."""
         if not batches:
             return 1
-        tasks = batches[-1].tasks
-        newest = [batch for batch in batches[-_IN_A_ROW:] if batch.tasks == tasks]
-        if len(newest) < _IN_A_ROW:
-            return tasks
-        if tasks == 1 and all(work_ms(batch) > _MORE_MS for batch in newest):
-            return self.most
-        if tasks > 1 and all(work_ms(batch) * tasks < _FEWER_MS for batch in newest):
-            return 1
-        return tasks
+        last = batches[-1]
+        if last.tasks == 1:
+            return self.most if _heavy_in_a_row(batches) + last.waiting_batches >= IN_A_ROW else 1
+        newest = [batch for batch in batches[-IN_A_ROW:] if batch.tasks == last.tasks]
+        is_light = all(batch.work_ms * last.tasks < _FEWER_MS for batch in newest)
+        return 1 if is_light and len(newest) == IN_A_ROW else last.tasks
 
 
-def work_ms(batch: BatchProgress) -> float:
-    """What the busiest task of a batch had to do."""
-    return sum(batch.parts_ms.get(part, 0.0) for part in _SHARED_PARTS)
+def _heavy_in_a_row(batches: Sequence[BatchLoad]) -> float:
+    """How many of the newest batches were too much for one task; if none, what waits does not count."""
+    count = 0
+    for batch in reversed(batches):
+        if batch.tasks != 1 or batch.work_ms <= _MORE_MS:
+            break
+        count += 1
+    return count or -math.inf

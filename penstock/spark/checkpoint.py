@@ -6,12 +6,13 @@ import hashlib
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.operators.routed import is_routed
 from penstock.query.explain import describe
+from penstock.query.function_versions import described, is_changed
 from penstock.query.graph import (
     DeduplicateSpec,
     Graph,
@@ -82,13 +83,15 @@ class Changes:
     fresh: Mapping[str, str]  # operators that start without state, and why
     left_behind: tuple[str, ...]  # state that nobody takes
     patterns: tuple[str, ...] = ()  # what has become of the patterns of sets, in words
+    functions: tuple[str, ...] = ()  # which steps go on with a changed function, in words
 
     def __bool__(self) -> bool:
-        return bool(self.fresh or self.left_behind or self.patterns)
+        return bool(self.fresh or self.left_behind or self.patterns or self.functions)
 
     def __str__(self) -> str:
         lines = [f"'{name}' starts without state: {why}" for name, why in self.fresh.items()]
         lines += [f"'{name}' is no longer there: its state is dropped" for name in self.left_behind]
+        lines += self.functions
         lines += self.patterns
         return "\n".join(lines)
 
@@ -185,6 +188,7 @@ def resume(
             },
             routing,
             columns=_columns(stages),
+            functions=_functions(stages),
         )
         first = Manifest(-1, run_id, len(routing), operators, progress.to_json())
         return first, Changes({}, ()), True
@@ -199,8 +203,12 @@ def resume(
             f"'{store.root}' has {latest.virtual_partitions}, the run was given {len(routing)}",
             f"write virtual_partitions={latest.virtual_partitions}",
         )
-    changes = Changes(latest.missing(operators), tuple(latest.left_behind(operators)))
-    return replace(latest, progress=replace(known, columns=columns).to_json()), changes, False
+    functions = _functions(stages)
+    fresh = _with_versions(latest.missing(operators), stages, known.functions, functions)
+    changed = tuple(_changed_functions(stages, fresh, known.functions, functions))
+    changes = Changes(fresh, tuple(latest.left_behind(operators)), functions=changed)
+    progress = replace(known, columns=columns, functions=functions)
+    return replace(latest, progress=progress.to_json()), changes, False
 
 
 def _columns(stages: Stages) -> dict[str, dict[str, str]]:
@@ -212,6 +220,47 @@ def _columns(stages: Stages) -> dict[str, dict[str, str]]:
             fields = () if layout is None else layout.visible
             found[node.id] = {field.name: f"{field.dtype}{'?' if field.nullable else ''}" for field in fields}
     return found
+
+
+def _functions(stages: Stages) -> dict[str, dict[str, str]]:
+    """By step, by what its functions are known again."""
+    told = ((node.step or node.id, described(node.spec)) for node in stages.graph.nodes)
+    return {step: dict(one) for step, one in told if one is not None}
+
+
+def _with_versions(
+    fresh: Mapping[str, str],
+    stages: Stages,
+    before: Mapping[str, Mapping[str, str]],
+    now: Mapping[str, Mapping[str, str]],
+) -> dict[str, str]:
+    """The operators that start without state; where the user gave their function another version, that is
+    why."""
+    steps = {node.id: node.step or node.id for node in stages.graph.nodes}
+    told = dict(fresh)
+    for name, step in steps.items():
+        had, has = (functions.get(step, {}).get("version") for functions in (before, now))
+        if name in told and step in before and had != has:
+            told[name] = f"its function has version {has}, the checkpoint's had {had or 'none'}"
+    return told
+
+
+def _changed_functions(
+    stages: Stages,
+    fresh: Mapping[str, str],
+    before: Mapping[str, Mapping[str, str]],
+    now: Mapping[str, Mapping[str, str]],
+) -> Iterator[str]:
+    """What is said of steps that go on with a changed function."""
+    routed = {node.step or node.id: node.id for node in stages.graph.nodes if is_routed(node.spec)}
+    for step, function in now.items():
+        if step not in before or routed.get(step) in fresh or not is_changed(before[step], function):
+            continue
+        whose = "its old state" if step in routed else "the old state of the steps behind it"
+        yield (
+            f"the function of step '{step}' has changed and goes on with {whose}; give the step another "
+            "version= to start without"
+        )
 
 
 def _check_columns(known: Mapping[str, Mapping[str, str]], columns: Mapping[str, Mapping[str, str]]) -> None:

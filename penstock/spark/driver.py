@@ -16,6 +16,7 @@ from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.operators.endless import EndlessState, Remembered
+from penstock.query.errors import RunError
 from penstock.query.graph import SourceSpec
 from penstock.spark import results
 from penstock.spark.collected import Collected
@@ -100,6 +101,8 @@ class Driver:
         #: would hold the others up.
         self.works_here = True
         self._endless = EndlessState()
+        self.writing: set[str] = set()  # the queries whose sinks are being written now
+        self.given_up = False  # the run has ended without the batch at hand: it must not count any more
         self._has_files = False  # some of the batch stands in files
         self._is_native = False  # Spark alone has seen the times of all rows of the batch
         #: Spark's log of the run, of which each manifest keeps what the next batch is planned by.
@@ -187,7 +190,9 @@ class Driver:
         after = before.advanced(collected.moves)
         after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
-        rows_out = deliver(self._writers, batch_id, collected.rows)
+        rows_out = deliver(self._writers, batch_id, collected.rows, self.writing)
+        if self.given_up:
+            raise RunError(f"batch {batch_id} came too late: its run has ended without it")
         if ending:
             end_writers(self._writers, batch_id)
         clock.lap("sinks")
@@ -303,6 +308,7 @@ class Driver:
             late=sum(self.late.values()),
             failed=sum(self.failed.values()),
             bad_records=sum(report.get("bad", 0) for report in collected.reports),
+            waiting=sum(report.get("waiting", 0) for report in collected.reports),
             watermark_us={name: _shown(mark_us) for name, mark_us in self._marks(after).items()},
             state_rows=sum(entry["rows"] for entry in entries),
             state_bytes=sum(entry["bytes"] for entry in entries),

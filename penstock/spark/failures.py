@@ -23,6 +23,20 @@ _GONE = re.compile(
     r"trying to connect to the Java server|Connection refused|Connection reset by peer|"
     r"while calling [\w:.$]+\s*\Z"  # with no cause: not even that could be asked for
 )
+#: What another attempt may mend: processes that died, did not answer in time or could not be started, and
+#: what was lost with them.
+_PASSING = re.compile(
+    r"Python worker (?:failed to connect back|exited unexpectedly)|waiting for the Python worker|"
+    r"Python daemon|pyspark\.daemon|EOFException|java\.net\.\w+Exception|ClosedChannelException|"
+    r"IOException: (?:Broken pipe|Stream closed|Connection reset|Socket closed)|"
+    r"ExecutorLostFailure|FetchFailed|MetadataFetchFailed|failed to fetch|BlockNotFound|"
+    r"(?:NoSuchFile|FileNotFound)Exception: \S*/shuffle_|"
+    r"java\.util\.concurrent\.TimeoutException|Futures timed out|RpcTimeoutException|"
+    r"^(?:\w+\.)*(?:EOFError|BrokenPipeError|Connection\w*Error)\b",
+    re.MULTILINE,
+)
+#: What Spark puts around the error that a streaming query ended by.
+_STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\].*? terminated with exception: | SQLSTATE: XXKST$")
 _OUT_OF_MEMORY = 52  # Spark's exit status
 _KILLED = -9  # by a signal that nobody can catch: as a rule the machine had no memory left
 _END_S = 5.0
@@ -49,6 +63,36 @@ def told_by_spark(error: BaseException) -> BaseException:
     if python:
         return RunError(f"a task on Spark failed: {python[-1].strip()}")
     return RunError(f"Spark failed: {_root(text) or type(error).__name__}")
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether another attempt may get over it: not what our own errors or a function's say, which the same
+    input brings back, nor what ended the driver's Java."""
+    if isinstance(error, PenstockError) or not isinstance(error, Exception):
+        return False
+    text = f"{error}\n{getattr(error, '_stackTrace', '')}"
+    if _OURS.search(text) or _RESULTS.search(text) or _MEMORY.search(text):
+        return False
+    return _PASSING.search(text) is not None and _java_runs()
+
+
+def given_up(error: BaseException, restarts: int) -> RunError:
+    """What is said when the last restart has failed too."""
+    tries = "not restarted" if restarts == 0 else f"restarted {restarts} times in a row, no batch counted"
+    return RunError(
+        f"Spark keeps losing what it needs: {told_by_spark(error)}; {tries}; a machine that is too busy or "
+        "short of memory starts no Python process within Spark's 10 s: let fewer tasks run at a time, e.g. "
+        "ps.Spark('local[2]'), or allow more with ps.Spark(restarts=20); the checkpoint is whole"
+    )
+
+
+def _java_runs() -> bool:
+    """Whether Spark is still there to start something in."""
+    context = SparkContext._active_spark_context
+    try:
+        return context is not None and not context._jsc.sc().isStopped()
+    except Exception:
+        return False
 
 
 def _too_large(text: str) -> str | None:
@@ -81,5 +125,6 @@ def _root(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         lines = lines[1:]
+    lines = [_STREAM_FAILED.sub("", line) for line in lines]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return causes[-1] if causes else "".join(lines[:1]).lstrip(": ")

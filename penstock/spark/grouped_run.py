@@ -98,6 +98,8 @@ class GroupedRun:
         if self.slots is not None:
             self.slots.close()
         for run in self._unfinished():
+            run.ask_to_stop()  # all have the same grace time
+        for run in self._unfinished():
             run.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:

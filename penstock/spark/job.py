@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 
 from penstock.engine import collector
 from penstock.engine.settings import Settings
@@ -22,6 +23,7 @@ from penstock.query.types import Schema
 from penstock.spark.checkpoint import operators_of
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stages import Stages
+from penstock.spark.stuck import watch
 from penstock.state import table
 from penstock.state.delta import Base
 from penstock.state.manifest import FileEntry
@@ -118,7 +120,9 @@ class LocalJob:
     def _engine(self, stages: Stages, stage: int) -> StageEngine:
         key = (stages.is_whole, stage)
         if key not in self._engines:
-            self._engines[key] = StageEngine(stages, stage, self.job.settings, results=self.job.results)
+            built = StageEngine(stages, stage, self.job.settings, results=self.job.results)
+            watch(built.engine, self.job.results)
+            self._engines[key] = built
         return self._engines[key]
 
 
@@ -185,3 +189,13 @@ class WarmUp:
                 node.spec.source.warm_up()
         collector.begin_run()  # the process is here for nothing else
         yield from batches
+
+
+def warm_up(session: SparkSession, job: ShippedJob, whole: bool, alone: bool) -> None:
+    """Starts the Python workers and lets them build their operators, so that no batch has to wait for it.
+
+    A batch in one piece has one task, whose worker is ``alone``: a second would only take turns with it and
+    find its state cold each time. Groups have batches at the same time, so each may meet any worker.
+    """
+    workers = 1 if alone else session.sparkContext.defaultParallelism
+    session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()

@@ -48,6 +48,8 @@ class Progress:
     batch_id: int = -1  # the batch that made it
     totals: Mapping[str, int] = field(default_factory=dict)  # since the first batch, for people
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # read of each source: their types
+    #: Of each step with functions: by what they are known again; see ``penstock.query.function_versions``.
+    functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     patterns: Mapping[str, Any] = field(default_factory=dict)  # by step: those of its set; see pattern_log
     marks: Mapping[str, str] = field(default_factory=dict)  # by source: by which its journal is known again
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,18 +25,19 @@ from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
 from penstock.routing.route import even_route
-from penstock.spark.adapting import TaskCount
+from penstock.spark import results
+from penstock.spark.adapting import IN_A_ROW, BatchLoad, TaskCount
 from penstock.spark.balancing import Balancing
 from penstock.spark.checkpoint import Checkpoint, operators_of, resume
 from penstock.spark.driver import COLLECT_EVERY, Driver
 from penstock.spark.durations import SparkDurations
-from penstock.spark.failures import told_by_spark
+from penstock.spark.failures import given_up, is_passing, told_by_spark
 from penstock.spark.fencing import creation
 from penstock.spark.frame_batches import FrameBatches
 from penstock.spark.frame_task import FrameTask
 from penstock.spark.frames import FrameSource
 from penstock.spark.input_check import begin_input, input_changes
-from penstock.spark.job import Job, ShippedJob, WarmUp
+from penstock.spark.job import Job, ShippedJob, warm_up
 from penstock.spark.leftovers import Leftovers, remove_abandoned
 from penstock.spark.lock import CheckpointLock, this_process
 from penstock.spark.map_task import MapTask, is_whole
@@ -43,6 +45,7 @@ from penstock.spark.pattern_logs import PatternLogs
 from penstock.spark.positions import Progress
 from penstock.spark.preparation import prefix_of, prepare
 from penstock.spark.readers import Readers
+from penstock.spark.restarts import Restarts
 from penstock.spark.session import local_cores, spark_session
 from penstock.spark.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.slots import GroupShare, Stopping
@@ -50,6 +53,7 @@ from penstock.spark.spark_log import SparkLog
 from penstock.spark.stage_engine import StageEngine
 from penstock.spark.stalls import StallWatch, work_of
 from penstock.spark.stream_source import register
+from penstock.spark.stuck import Grace, TurnNotes
 from penstock.spark.summary import SparkSummary
 from penstock.state.store import StateStore
 
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
 
 
 _POLL_S = 0.1
+_CANCEL_S = 20.0  # for Spark to end the tasks of a batch that is given up
 
 
 class SparkRun:
@@ -89,6 +94,12 @@ class SparkRun:
         self._stopped_early = False
         self._drained = threading.Event()  # bounded sources have been read to their ends
         self._error: BaseException | None = None
+        self._batch_error: BaseException | None = None  # as it was raised; the stream then ends of it
+        self._restarts = Restarts(runtime.restarts)
+        self._again_at_s: float | None = None  # when the stream that broke off is started anew
+        self._halted = threading.Event()
+        self._grace = Grace(runtime.stop_grace_s)
+        self._left_behind: frozenset[str] = frozenset()  # queries whose sinks hang
         self._query: StreamingQuery | None = None
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
@@ -190,6 +201,7 @@ class SparkRun:
         self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         if self._share is not None:
             cores = self._share.most_tasks(cores)
+        self._loads: deque[BatchLoad] = deque(maxlen=IN_A_ROW)
         self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
@@ -198,23 +210,35 @@ class SparkRun:
             self._drained.set()
         if self._drained.is_set():
             return
-        self._spark_log.renew(manifest)
-        if prefix is not None:
-            self._driver.frames = FrameBatches(prefix, self._spark_log)
+        self._job = shipped_job
+        while True:
+            try:
+                self._begin_stream()
+                return
+            except Exception as error:
+                self._halted.wait(self._pause_s(error))
+
+    def _begin_stream(self) -> None:
+        """Starts the streaming query from the driver's manifest; also again, where one broke off."""
+        driver, sources = self._driver, self._prepared.sources
+        assert driver is not None
+        session, job = self._session, self._job
+        self._spark_log.renew(driver.manifest)
+        if self._prepared.prefix is not None:
+            driver.frames = FrameBatches(self._prepared.prefix, self._spark_log)
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
-            warm = pool.submit(self._warm_up, shipped_job, is_whole(job, self._driver.progress))
-            frame = reduce(DataFrame.union, [self._stream(name, shipped_job) for name in sources])
+            whole = is_whole(job.here().job, driver.progress)
+            warm = pool.submit(warm_up, session, job, whole, whole and self._share is None)
+            frame = reduce(DataFrame.union, [self._stream(name, job) for name in sources])
             warm.result()
         # Of a DataFrame nobody knows when it ends, but Spark: it then reads what is there and stops.
         ends_by_itself = self._is_bounded and any(isinstance(s.source, FrameSource) for s in sources.values())
-        trigger: dict[str, Any] = (
-            {"availableNow": True} if ends_by_itself else {"processingTime": "0 seconds"}
-        )
+        once: dict[str, Any] = {"availableNow": True}
         if self._share is not None:  # the thread of the streaming query, which starts here, takes it along
             session.sparkContext.setLocalProperty("spark.scheduler.pool", self._query_name)
         self._query = (
             frame.writeStream.foreachBatch(self._batch)
-            .trigger(**trigger)
+            .trigger(**(once if ends_by_itself else {"processingTime": "0 seconds"}))
             .queryName(self._query_name)
             .option("checkpointLocation", self.checkpoint.spark)
             .start()
@@ -224,6 +248,11 @@ class SparkRun:
     def driver(self) -> Driver | None:
         """What runs the batches; None before the start."""
         return self._driver
+
+    @property
+    def restarts(self) -> int:
+        """How often the run has gone on by itself."""
+        return self._restarts.total
 
     @property
     def failed(self) -> bool:
@@ -243,29 +272,40 @@ class SparkRun:
         self._tasks = tasks
 
     def stop(self) -> None:
-        """Ends the run after the batch at hand; a later run with the same checkpoint goes on from there."""
-        self._stopped_early = True
+        """Ends the run after the batch at hand, or without it if it takes longer than the grace time:
+        ``finish`` then raises what hangs. A later run with the same checkpoint goes on from there."""
+        self.ask_to_stop()
         self._halt()
+
+    def ask_to_stop(self) -> None:
+        """Lets no further batch begin, and the grace time of the one at hand."""
+        self._stopped_early = self._stopping = True
+        self._grace.begin()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; False if it has not come in that time."""
         until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
-        try:
-            while not (self._drained.is_set() or self._stopping or self._query is None):
-                left_s = until_s - time.monotonic()
-                ended = self._query.awaitTermination(max(0.001, min(_POLL_S, left_s)))  # type: ignore[arg-type]
-                self._durations.ask(self._query)
-                if news := self._stalls.news():
-                    print(f"penstock: {news}", file=sys.stderr)
-                if ended and self._is_bounded and self._error is None and not self._stopping:
-                    self._drained.set()
-                if ended or left_s <= _POLL_S:
-                    return bool(ended)
-            return True
-        except Exception as error:
-            if not self._stopping:
-                self._error = self._error or told_by_spark(error)
-            return True
+        while not (self._drained.is_set() or self._stopping or self._query is None or self._error):
+            left_s = until_s - time.monotonic()
+            ended = False
+            try:
+                if self._again_at_s is not None:
+                    if not self._halted.wait(max(0.0, min(self._again_at_s - time.monotonic(), left_s))):
+                        self._begin_again()
+                else:
+                    step_s = max(0.001, min(_POLL_S, left_s))
+                    ended = bool(self._query.awaitTermination(step_s))  # type: ignore[arg-type]
+                    self._durations.ask(self._query)
+                    if news := self._stalls.news():
+                        print(f"penstock: {news}", file=sys.stderr)
+                    if ended and self._is_bounded and self._batch_error is None and not self._stopping:
+                        self._drained.set()
+            except Exception as error:
+                if not self._stopping:
+                    self._broken(self._batch_error or error)
+            if ended or left_s <= _POLL_S:
+                return ended or self._error is not None
+        return True
 
     def finish(self) -> SparkSummary:
         """Closes everything after the end and sums up; raises what made the run fail."""
@@ -276,7 +316,7 @@ class SparkRun:
         complete = False
         try:
             if self._error is None and self._drained.is_set() and not self._stopped_early:
-                self._tell(driver.close())
+                self._close(driver)
                 complete = True
         except Exception as error:
             self._error = told_by_spark(error)
@@ -284,7 +324,8 @@ class SparkRun:
             if self._query is not None:
                 self._durations.ask(self._query)
             self._durations.flush()
-            close_writers(self._writers, complete)
+            closing = {query: w for query, w in self._writers.items() if query not in self._left_behind}
+            close_writers(closing, complete)
             self._patterns.end()
             if self._log is not None:
                 self._log.close()
@@ -304,7 +345,44 @@ class SparkRun:
             open_state=0 if complete or last is None else last.state_rows,
             changes=str(self.changes),
             degrees=dict(self._degrees),
+            restarts=self._restarts.total,
         )
+
+    # -- restarts --------------------------------------------------------------------------------------------
+
+    def _pause_s(self, error: BaseException) -> float:
+        """How long to wait before what failed is tried again; raises what went wrong if it is not."""
+        if not is_passing(error):
+            raise told_by_spark(error) from None
+        if self._restarts.are_used_up:
+            raise given_up(error, self._restarts.most) from None
+        self._restarts = self._restarts.one_more()
+        print(f"penstock: {told_by_spark(error)}; {self._restarts}", file=sys.stderr)
+        return self._restarts.pause_s
+
+    def _broken(self, error: BaseException) -> None:
+        """The stream has ended by an error: it is to begin again, or the run has failed."""
+        try:
+            self._again_at_s = time.monotonic() + self._pause_s(error)
+        except Exception as final:
+            self._error = self._error or final
+
+    def _begin_again(self) -> None:
+        """Of the batch at hand no sink has got anything: its job comes first, and failed or never began."""
+        if time.monotonic() < (self._again_at_s or 0.0):
+            return
+        self._again_at_s = self._batch_error = None
+        self._durations.flush()
+        results.remove_all(self.checkpoint.results)
+        self._begin_stream()
+
+    def _close(self, driver: Driver) -> None:
+        while True:
+            try:
+                self._tell(driver.close())
+                return
+            except Exception as error:
+                time.sleep(self._pause_s(error))
 
     # -- batches ---------------------------------------------------------------------------------------------
 
@@ -329,8 +407,8 @@ class SparkRun:
                 batch = self._driver.run(frame, batch_id)
                 self._tell(batch)
             except BaseException as error:
-                self._error = told_by_spark(error)
-                raise self._error from None
+                self._batch_error = error
+                raise told_by_spark(error) from None
             finally:
                 self._stalls.ended()
             if self._last_batch is not None and batch_id >= self._last_batch:
@@ -341,8 +419,9 @@ class SparkRun:
 
     def _route(self, progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch."""
-        tasks = self._task_count.after(self.batches) if self._tasks is None else self._tasks
         assert self._driver is not None
+        self._loads.append(BatchLoad.of(self._driver.reports, progress.tasks))
+        tasks = self._task_count.after(tuple(self._loads)) if self._tasks is None else self._tasks
         route = self._balancing.after(self._driver.reports, progress.routing, progress.tasks, tasks)
         self._driver.routed = self._balancing.told
         return route
@@ -352,6 +431,8 @@ class SparkRun:
         if batch is None:
             return
         assert self._driver is not None
+        self._restarts = self._restarts.after_a_batch()
+        batch = replace(batch, restarts=self._restarts.total)
         for operator, count in self._driver.late.items():
             self._late[operator] = self._late.get(operator, 0) + count
         for operator, count in self._driver.failed.items():
@@ -379,23 +460,36 @@ class SparkRun:
         """Stops the streaming query between two batches: stopped inside one, Spark may overflow its stack
         over the error's text."""
         self._stopping = True
-        with self._lock:
-            pass
+        self._halted.set()
+        if not self._await_batch():
+            return
+        error = self._batch_error
+        if error is not None and not (self._stopped_early and is_passing(error)):
+            self._error = self._error or told_by_spark(error)
         if self._query is not None:
             try:
                 self._query.stop()
             except Exception as error:
                 self._error = self._error or told_by_spark(error)
 
-    def _warm_up(self, job: ShippedJob, whole: bool) -> None:
-        """Starts the Python workers and lets them build their operators, so that no batch has to wait for
-        it."""
-        # A batch in one piece has one task: a second worker would only take turns with the first and find
-        # its state cold each time.
-        # Groups have batches at the same time, so each may meet any worker.
-        alone = whole and self._share is None
-        workers = 1 if alone else self._session.sparkContext.defaultParallelism
-        self._session.range(0, workers, 1, workers).mapInArrow(WarmUp(job, whole), "id bigint").collect()
+    def _await_batch(self) -> bool:
+        """Waits for the batch at hand; False if it has to be left behind. A task can be cancelled, a sink in
+        this process cannot."""
+        self._grace.begin()
+        if not self._lock.acquire(blocking=False):
+            notes, driver = TurnNotes(self.checkpoint.results), self._driver
+            notes.forget()
+            if not self._grace.acquire(self._lock):
+                assert driver is not None
+                driver.given_up = True
+                self._left_behind = frozenset(driver.writing)
+                self._error = self._error or self._grace.error(self._left_behind, notes)
+                if self._query is not None:
+                    self._session.sparkContext.cancelJobGroup(str(self._query.runId))
+                if not self._lock.acquire(timeout=0 if self._left_behind else _CANCEL_S):
+                    return False
+        self._lock.release()
+        return True
 
     def _stream(self, source_id: str, job: ShippedJob) -> DataFrame:
         """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""
@@ -413,7 +507,7 @@ class SparkRun:
             raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
         name = register(
             self._session,
-            f"penstock_{self.run_id}_{source_id}",
+            f"penstock_{self.run_id}_{self._restarts.total}_{source_id}",
             source_id,
             source,
             MapTask(job),

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.engine.settings import Settings
+from penstock.engine.settings import STOP_GRACE, Settings
 from penstock.engine.sources.sizes import parsed_bytes
 from penstock.metrics.batches import BatchProgress
 from penstock.placement.query_groups import GroupPlanner
+from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.routing.control import RoutingControl, control_of
@@ -20,6 +21,7 @@ from penstock.spark.grouped_run import GroupedRun
 from penstock.spark.groups import GroupsOption, check_option
 from penstock.spark.interrupts import Interrupts
 from penstock.spark.places import places
+from penstock.spark.restarts import DEFAULT_RESTARTS, Restarts
 from penstock.spark.run import SparkRun
 from penstock.spark.summary import SparkSummary
 
@@ -42,7 +44,8 @@ class Spark:
     from run to run. ``rebalance`` is the load imbalance (LIT) between tasks above which virtual partitions of
     keys move to other tasks; None: never. ``batch_events`` limits how many events of each source a batch
     reads, ``batch_bytes`` how much memory about the events of a batch take, in bytes or as ``"64m"``; None:
-    no limit. ``progress`` is a file to which every batch adds a line of JSON.
+    no limit. ``progress`` is a file to which every batch adds a line of JSON. ``restarts`` is how often in a
+    row, with no batch that counts in between, a run goes on by itself when Spark lost processes or data.
 
     ``groups`` divides the queries: each group is a streaming query of its own, so that a heavy query delays
     only its own group. None is one group; ``"auto"`` begins with one, measures what the queries cost and
@@ -54,7 +57,9 @@ class Spark:
     ``unfenced`` allows a checkpoint where two runs cannot be kept apart, such as an object store: it is then
     up to you that there is one run at a time.
 
-    Ctrl-C ends the run after the batch at hand. A second one ends it at once; nothing is lost either way.
+    Ctrl-C ends the run after the batch at hand, or without it if it takes longer than ``stop_grace`` (None:
+    any time): the error then names the step or the sink that hangs. A second one ends it at once;
+    nothing is lost either way.
     """
 
     master: str = "local[*]"
@@ -66,6 +71,8 @@ class Spark:
     batch_bytes: int | str | None = "64m"
     keep_versions: int = 10
     progress: str | Path | None = None
+    restarts: int = DEFAULT_RESTARTS
+    stop_grace: Duration | None = STOP_GRACE
     groups: GroupsOption = None
     concurrent_batches: int | None = None
     group_scheduling: str = "highest_rate"
@@ -75,6 +82,8 @@ class Spark:
 
     def __post_init__(self) -> None:
         check_option(self.groups)
+        Restarts(self.restarts)
+        _ = self.stop_grace_s
         policy_named(self.group_scheduling)
         for name in (
             "tasks",
@@ -93,6 +102,12 @@ class Spark:
             )
         self.source_bytes(1)
         _ = self.control
+
+    @property
+    def stop_grace_s(self) -> float | None:
+        """How long the batch at hand may take when the run is stopped; None: as long as it likes."""
+        grace_us = positive_us(self.stop_grace, "stop_grace")
+        return None if grace_us is None else grace_us / 1e6
 
     @property
     def control(self) -> RoutingControl | None:

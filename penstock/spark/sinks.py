@@ -133,30 +133,45 @@ def deliveries(writers: Mapping[str, BatchWriter], before: Mapping[str, Any]) ->
     return {**before, **{query: dict(writer.delivered()) for query, writer in writers.items()}}
 
 
-def deliver(writers: Mapping[str, BatchWriter], batch_id: int, rows: Mapping[str, pa.Table]) -> int:
+def deliver(
+    writers: Mapping[str, BatchWriter],
+    batch_id: int,
+    rows: Mapping[str, pa.Table],
+    writing: set[str] | None = None,
+) -> int:
     """Hands every query's rows of a batch to its sink, in the order of ``writers``; returns how many.
 
     Sinks that allow it are written side by side, since files mostly wait for the disk. A sink that raises
     ends it with one ``RunError`` that names the query and the batch, the first in order if several do: other
-    sinks may have the batch then or not, and it must not count.
+    sinks may have the batch then or not, and it must not count. ``writing`` has, meanwhile, the queries whose
+    sinks are at it.
     """
     unknown = [query for query in rows if query not in writers]
     if unknown:
         raise RunError(f"batch {batch_id} has rows of query '{unknown[0]}', which has no sink")
+    writing = set() if writing is None else writing
+
+    def write(query: str) -> None:
+        writing.add(query)
+        try:
+            writers[query].write_batch(batch_id, given[query])
+        finally:
+            writing.discard(query)
+
     given = {query: rows[query] for query in writers if query in rows and rows[query].num_rows}
     failures: dict[str, BaseException] = {}
     beside = [query for query in given if writers[query].side_by_side][1:]  # one alone needs no thread
     with ThreadPoolExecutor(_SIDE_BY_SIDE, "penstock-sinks") as pool:  # starts threads as they are needed
-        writing = {query: pool.submit(writers[query].write_batch, batch_id, given[query]) for query in beside}
-        for query, table in given.items():
-            if query in writing:
+        started = {query: pool.submit(write, query) for query in beside}
+        for query in given:
+            if query in started:
                 continue
             try:
-                writers[query].write_batch(batch_id, table)
+                write(query)
             except Exception as error:
                 failures[query] = error
                 break
-    failures |= {query: why for query, done in writing.items() if (why := done.exception()) is not None}
+    failures |= {query: why for query, done in started.items() if (why := done.exception()) is not None}
     for query in given:
         if query in failures:
             cause = failures[query]

@@ -115,6 +115,7 @@ class SparkLog:
     def renew(self, manifest: Manifest) -> None:
         """Makes the log say what the manifest says: a batch that it does not know is planned anew."""
         self.clear()
+        self._planned, self._synced = (-1, ""), {}  # a run may begin its stream again
         offsets = manifest.logs.get(f"{_OFFSETS}/{manifest.batches - 1}")
         if offsets is None:
             for number in self._source_numbers():

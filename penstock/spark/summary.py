@@ -32,6 +32,7 @@ def merged(
         changes="\n".join(summary.changes for summary in last if summary.changes),
         groups=groups,
         degrees={step: degree for summary in last for step, degree in summary.degrees.items()},
+        restarts=sum(summary.restarts for summary in summaries),
     )
 
 
@@ -48,6 +49,7 @@ class SparkSummary:
     changes: str = ""  # how the app differs from the one that wrote the checkpoint
     degrees: Mapping[str, DegreeMetrics] = field(default_factory=dict)  # as last told, by step
     failed: Mapping[str, int] = field(default_factory=dict)  # events set aside, by step
+    restarts: int = 0  # how often the run went on by itself after it had lost processes or data
     groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
 
     @property
@@ -67,6 +69,8 @@ class SparkSummary:
             f"{progress.rows_out:,} rows written, "
             f"{self.queries} queries, {self.operators} operators, {progress.batches} batches"
         ]
+        if self.restarts:
+            lines.append(f"went on by itself after failures: {self.restarts:,} times")
         if self.changes:
             lines.append(self.changes)
         lines += [f"'{step}': {degree}" for step, degree in self.degrees.items()]
