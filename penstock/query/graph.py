@@ -17,6 +17,7 @@ from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Pattern
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding, Window
+from penstock.query.word import LATER
 
 Version = int | str | None
 NamedExprs = tuple[tuple[str, Expr], ...]
@@ -38,13 +39,6 @@ class Input:
 
     node: str
     port: Port = Port.MAIN
-
-
-def later(default: Any) -> Any:
-    """A field that came when checkpoints knew the step already: at its default it is not part of what the
-    step is, so that their state fits.
-    """
-    return field(default=default, metadata={"later": True})
 
 
 # -- what an operator does: one description per kind ---------------------------------------------------------
@@ -84,7 +78,7 @@ class FlatMapSpec:
 
     function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
     on_error: OnError = OnError.STOP
-    version: Version = later(None)  # of the function, as its user counts
+    version: Version = field(default=None, metadata=LATER)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +93,7 @@ class BatchSpec:
     function: Callable[[Any], Any]
     arrow: bool
     on_error: OnError = OnError.STOP
-    version: Version = later(None)  # of the function, as its user counts
+    version: Version = field(default=None, metadata=LATER)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +153,8 @@ class WindowTopSpec:
     k: int
     by: Expr
     descending: bool
-    then: tuple[tuple[Expr, bool], ...] = later(())
-    ties: bool = later(False)
+    then: tuple[tuple[Expr, bool], ...] = field(default=(), metadata=LATER)
+    ties: bool = field(default=False, metadata=LATER)
 
     @property
     def order(self) -> tuple[tuple[Expr, bool], ...]:
@@ -237,7 +231,7 @@ class ProcessSpec:
     state: Schema
     ttl_us: int | None = None
     on_error: OnError = OnError.STOP
-    version: Version = later(None)  # of the function, as its user counts
+    version: Version = field(default=None, metadata=LATER)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +291,7 @@ class DetectSpec:
     outputs: tuple[tuple[str, int, str], ...]  # (name in the result, which event of the match, its column)
     degree: Degree
     assignment: str  # which instance gets a selection
-    version: Version = later(None)  # of the function, as its user counts
+    version: Version = field(default=None, metadata=LATER)  # of the function, as its user counts
 
 
 @dataclass(frozen=True, eq=False)
