@@ -125,7 +125,7 @@ def test_output_of_another_run_is_never_touched(spark: SparkSession, tmp_path: P
     before = written(tmp_path / "out")
     for _ in range(2):
         told = told_by(lambda: lanes(tmp_path / "out").run(on=ps.Spark(checkpoint=tmp_path / "two")))
-        assert "is not empty: give overwrite=True, or another path" in told
+        assert "is not empty: give another path, or overwrite=True" in told
     check(written(tmp_path / "out"), before)
 
 
