@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _ROOT, _JOURNAL = "PENSTOCK_POWER_ROOT", "PENSTOCK_POWER_JOURNAL"
+_SITE = "site"  # in the journal's folder: what Python loads at its start
 
 # Of statx(2), which tells when an inode was made: its number is taken again when the file is gone.
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_SYMLINK_NOFOLLOW = -100, 0x1000, 0x100
@@ -63,8 +64,11 @@ class PowerRecorder:
 
     def begin(self) -> None:
         """Everything below the root counts as synced; what was recorded before is forgotten."""
-        shutil.rmtree(self.journal, ignore_errors=True)
-        self.journal.mkdir(parents=True)
+        self.journal.mkdir(parents=True, exist_ok=True)
+        for entry in self.journal.iterdir():
+            if entry.name == _SITE:  # of processes that are yet to start
+                continue
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         records = _Records(self.root, self.journal)
         for folder, _, files in os.walk(self.root):
             for name in files:
@@ -75,7 +79,7 @@ class PowerRecorder:
         """The environment of Python processes that are recorded, and of those that they start."""
         from lab.bench.faults.hooks import hooked
 
-        armed = hooked(environment, self.journal / "site", __file__)
+        armed = hooked(environment, self.journal / _SITE, __file__)
         return {**armed, _ROOT: str(self.root), _JOURNAL: str(self.journal)}
 
     @contextlib.contextmanager

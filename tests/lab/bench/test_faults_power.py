@@ -143,6 +143,9 @@ os.wait()
 """
     outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}], check=True)"
     environment = recorder.environment(os.environ)
-    subprocess.run([sys.executable, "-c", outer], env=environment, cwd=recorder.root, check=True)
-    recorder.cut()
-    assert tree(recorder.root) == {"old/": "", "old/known": "known", "synced": "synced"}
+    for _ in range(2):  # also after a cut
+        subprocess.run([sys.executable, "-c", outer], env=environment, cwd=recorder.root, check=True)
+        recorder.cut()
+        assert tree(recorder.root) == {"old/": "", "old/known": "known", "synced": "synced"}
+        (recorder.root / "synced").unlink()
+        recorder.begin()
