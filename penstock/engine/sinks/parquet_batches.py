@@ -13,7 +13,7 @@ from penstock.engine.sinks.base import BatchWriter, Resumed
 from penstock.engine.sinks.deliveries import taken_up
 from penstock.engine.sinks.durable import replace_file
 from penstock.engine.sinks.parquet_delivery import BATCHES, ParquetDelivery, batch_name
-from penstock.engine.sinks.paths import absolute, check_folder, prepare_folder
+from penstock.engine.sinks.paths import absolute, check_folder, make_folder, prepare_folder
 from penstock.engine.sinks.target_lock import TargetLock
 
 GROUP_ROWS = 131_072  # rows of a row group
@@ -50,7 +50,7 @@ class ParquetBatches(BatchWriter):
         if self._is_new:
             prepare_folder(self._folder, PATTERNS, self._overwrite)
         elif self._delivery.is_empty:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
         self._lock.take()
         self._delivery.roll_back(self._batch)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.query.errors import RunError
+from penstock.state.files import create_folder
 
 _HINT = "give another path, or overwrite=True if what is there may go"
 
@@ -48,8 +49,9 @@ def prepare_folder(path: Path, patterns: Iterable[str], overwrite: bool) -> None
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder and those that it is in, if they are not there."""
+    """Makes a folder and those that it is in, if they are not there; their names are on disk then."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        create_folder(path)
+        path.mkdir(exist_ok=True)  # raises where a file is
     except OSError as error:
         raise RunError(f"cannot make folder '{path}': {error}") from None

@@ -13,6 +13,7 @@ import pytest
 
 from lab.bench.faults.power import PowerRecorder
 from penstock.engine.sinks.durable import LogFile, replace_file, sync
+from penstock.engine.sinks.paths import make_folder
 from penstock.state.files import Folder
 
 
@@ -149,3 +150,7 @@ os.wait()
         assert tree(recorder.root) == {"old/": "", "old/known": "known", "synced": "synced"}
         (recorder.root / "synced").unlink()
         recorder.begin()
+
+
+def test_folders_of_output_are_there_after_a_cut(recorder: PowerRecorder) -> None:
+    assert after_cut(recorder, lambda root: make_folder(root / "new" / "out")) == {"new/": "", "new/out/": ""}
