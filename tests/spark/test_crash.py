@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from penstock.bench.faults_power import PowerRecorder
 
+from lab.bench.faults.power import PowerRecorder
 from penstock.state.store import StateStore
 from tests.engine.test_equivalence import difference
 from tests.reference import Row, run_reference
