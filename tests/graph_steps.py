@@ -314,7 +314,11 @@ def top_cars(draw: Draw, cars: Stream) -> Made:
     keyed, _ = _by(draw, cars, ("k",), ())
     window = windows(draw, sessions=False)
     k = draw(st.integers(1, 4))
-    best = keyed.window(window).top(k, by="x", descending=draw(st.booleans()))
+    if draw(st.booleans()):
+        best = keyed.window(window).top(k, by="x", descending=draw(st.booleans()))
+    else:
+        directions = draw(st.lists(st.booleans(), min_size=2, max_size=2))
+        best = keyed.window(window).top(k, ["g", "x"], directions, ties=draw(st.booleans()))
     return Made(best, (col("k"), col("x"), col("id") * 10 + col("rank")))
 
 

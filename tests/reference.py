@@ -50,7 +50,7 @@ from penstock.query.graph import (
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
 from tests.cep.oracle import Key, simulate
-from tests.reference_aggregates import aggregate_rows, key_of, rank_of, windows_over, wrapped, xxhash64
+from tests.reference_aggregates import aggregate_rows, key_of, sorted_by, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate
 
@@ -303,12 +303,14 @@ def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
     for group in _groups(streams[0], spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
             members = _ordered([event for event in group if start <= event.time < end])
-            valued = [(evaluate(spec.by, event.row, schemas[0]), event) for event in members]
-            ranked = [pair for pair in valued if pair[0] is not None]
-            # sorting is stable, also when reversed, so that ties stay in event order
-            ranked.sort(key=lambda pair: rank_of(pair[0]), reverse=spec.descending)
-            ranked += [pair for pair in valued if pair[0] is None]
-            for rank, (_, event) in enumerate(ranked[: spec.k], 1):
+            exprs = [by for by, _ in spec.order]
+            ranked = [([evaluate(by, event.row, schemas[0]) for by in exprs], event) for event in members]
+            ranked = sorted_by(ranked, [descending for _, descending in spec.order])
+            keys = [key_of(values) for values, _ in ranked]
+            for place, (_, event) in enumerate(ranked):
+                rank = 1 + (keys.index(keys[place]) if spec.ties else place)
+                if rank > spec.k:
+                    break
                 row = {"window_start": start, "window_end": end, "rank": rank, **event.row}
                 order = xxhash64((value, DataType.INT64) for value in (event.time, event.order, event.sub))
                 made.append(Event(end - 1, order, 0, False, _row(row, node.schema)))

@@ -50,6 +50,16 @@ def rank_of(value: Any) -> tuple[bool, Any]:
     return (True, 0.0) if is_nan(value) else (False, value)
 
 
+def sorted_by(rows: list[tuple[list[Any], Any]], descending: Sequence[bool]) -> list[tuple[list[Any], Any]]:
+    """Pairs in the order of their values, each up or down, nulls last; equal ones stay in order."""
+    for number, down in reversed(list(enumerate(descending))):
+        there = [row for row in rows if row[0][number] is not None]
+        # sorting is stable, also when reversed
+        there.sort(key=lambda row: rank_of(row[0][number]), reverse=down)
+        rows = there + [row for row in rows if row[0][number] is None]
+    return rows
+
+
 def wrapped(value: int, bits: int = 64) -> int:
     """Two's complement at that width."""
     half = 1 << (bits - 1)

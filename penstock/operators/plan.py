@@ -175,8 +175,9 @@ def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]
             needed = timed.union(keys, per, *(a.columns() for _, a in inner))
             needed |= where.columns() if where is not None else frozenset()
             return needed | (_ORDER if any(a.function.in_order for _, a in inner) else frozenset())
-        case WindowTopSpec(keys, _, _, by, _):
-            return timed | _ORDER | (demanded & set(schema.names)) | set(keys) | by.columns()
+        case WindowTopSpec(keys):
+            needed = timed | _ORDER | (demanded & set(schema.names)) | set(keys)
+            return needed.union(*(by.columns() for by, _ in spec.order))
         case WindowJoinSpec(on, _, columns) | IntervalJoinSpec(on, _, _, columns):
             needed = timed | {pair[index] for pair in on}
             needed |= {theirs for ours, side, theirs in columns if side == index and ours in demanded}

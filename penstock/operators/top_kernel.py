@@ -8,13 +8,16 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from penstock.kernels.builder import KernelBuilder, column_types
+from penstock.kernels.builder import Code, KernelBuilder, column_types
 from penstock.kernels.cache import compile_kernel
 from penstock.memory.layout import LATE, TIME, Layout
 from penstock.operators.aggregation import KERNEL_HEADER, fill_in, with_lookup
 from penstock.operators.base import Build
 from penstock.operators.best_ranks import BEST_RANKS_TYPE, WORST, offer
+from penstock.query.expr import Expr
 from penstock.query.graph import WindowTopSpec
+from penstock.query.inference import resolved
+from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.table import FULL, TABLE_TYPE, TableArrays, hash_key, insert
 
@@ -23,7 +26,8 @@ Ints = NDArray[np.int64]
 _IMPORTS = "from penstock.operators.best_ranks import WORST, offer\n"
 _FIND = """
 def find_candidates(
-    inp, start, stop, table, lowest, best, places, pane_us, outcome, nulls, ints, floats, tables
+    inp, start, stop, table, lowest, best, places, pane_us, outcome, nulls, words, absent, ints, floats,
+    tables
 ):
     rows, entries, ranks, found = outcome
     limits, heap, held = best
@@ -59,6 +63,7 @@ def find_candidates(
             entries[n] = entry
             ranks[n] = rank
             nulls[n] = NULL
+            @further
             n += 1
             if places > 0:
                 limits[entry] = offer(heap, held, entry, places, rank)
@@ -77,12 +82,15 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
     loaded = [builder.load(name) for name in spec.keys]
     word_lines, words = keys.lines([(code.value, code.null) for code in loaded])
     by = builder.emit(spec.by)
-    if by.dtype.is_float:  # the bits of a float grow with it, but for the sign
-        rank = [f"rank = float_word({by.value})", f"rank ^= (rank >> 63) & {WORST}"]
-    else:
-        rank = [f"rank = int64({by.value})"]
-    if spec.descending:
-        rank.append("rank = ~rank")
+    rank = _ranked("rank", _beginning(builder, by) if by.dtype is DataType.STRING else by, spec.descending)
+    further: list[str] = []
+    for number, (field, (expr, descending)) in enumerate(_further(spec, layout)):
+        code = builder.emit(expr)
+        if field.dtype is DataType.STRING:
+            further.append(f"words[{number}][n] = {code.value}")
+        else:
+            further += [*_ranked("other", code, descending), f"words[{number}][n] = other"]
+        further.append(f"absent[{number}][n] = {code.null or 'False'}")
     if by.null is not None:
         rank += [f"if {by.null}:", f"    rank = int64({WORST})"]
     template = with_lookup(_FIND, words).replace("TIME", time.value)
@@ -91,8 +99,10 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
         preamble=builder.preamble(),
         head=[*late, *builder.lines, *word_lines],
         rank=rank,
+        further=further,
     )
     ints, bools = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C")
+    count = max(1, len(further_keys(spec, layout)))
     signature = types.int64(
         column_types(layout.dtypes),
         types.int64,
@@ -104,10 +114,49 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
         types.int64,
         types.Tuple((ints, ints, ints, ints)),  # type: ignore[no-untyped-call]
         bools,
+        types.Tuple((ints,) * count),  # type: ignore[no-untyped-call]
+        types.Tuple((bools,) * count),  # type: ignore[no-untyped-call]
         *builder.parameters.types,
     )
     kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + source, signature)
     return kernel, builder.parameters
+
+
+def further_keys(spec: WindowTopSpec, layout: Layout) -> list[tuple[Field, bool]]:
+    """What a row keeps besides its rank, because the rank alone does not decide: of numbers and times their
+    own rank, strings as they are. With each, whether the largest comes first.
+    """
+    return [(field, descending) for field, (_, descending) in _further(spec, layout)]
+
+
+def _further(spec: WindowTopSpec, layout: Layout) -> list[tuple[Field, tuple[Expr, bool]]]:
+    listed = []
+    for number, one in enumerate(spec.order):
+        is_text = resolved(one[0], layout.schema).dtype is DataType.STRING
+        if number or is_text:
+            dtype = DataType.STRING if is_text else DataType.INT64
+            listed.append((Field(f"$by{number}", dtype, nullable=True), one))
+    return listed
+
+
+def _ranked(name: str, by: Code, descending: bool) -> list[str]:
+    """Statements that assign an integer: the smaller, the better."""
+    if by.dtype.is_float:  # the bits of a float grow with it, but for the sign
+        lines = [f"{name} = float_word({by.value})", f"{name} ^= ({name} >> 63) & {WORST}"]
+    else:
+        lines = [f"{name} = int64({by.value})"]
+    return [*lines, f"{name} = ~{name}"] if descending else lines
+
+
+def _beginning(builder: KernelBuilder, text: Code) -> Code:
+    """The first bytes of a string as a number that grows with the string."""
+    place = builder.parameters.add_string_table(_first_bytes, DataType.INT64, shared_as="first bytes")
+    value = builder.assign(f"{builder.table(place)}[uint64({text.value})]")
+    return Code(value, text.null, DataType.INT64)
+
+
+def _first_bytes(text: str) -> int:
+    return int.from_bytes(text[:8].encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0")) - (1 << 63)
 
 
 @njit(error_model="numpy")

@@ -4,6 +4,7 @@ end.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from penstock.operators.base import Build, Operator
 from penstock.operators.best_ranks import WORST, BestRanks
 from penstock.operators.join_kernels import place_kernel
 from penstock.operators.panes import Panes, ranges
-from penstock.operators.top_kernel import admission_kernel, candidate_kernel
+from penstock.operators.top_kernel import admission_kernel, candidate_kernel, further_keys
 from penstock.operators.window_rows import KeyHash
 from penstock.query.graph import Port, WindowTopSpec
 from penstock.query.types import DataType, Field
@@ -50,7 +51,7 @@ class WindowTop(Operator):
         super().__init__(build)
         spec = build.node.spec
         assert isinstance(spec, WindowTopSpec)
-        self._k = spec.k
+        self._k, self._ties = spec.k, spec.ties
         layout = self.inputs[0]
         self._keys = KeyWords.of(layout, spec.keys)
         self._panes = Panes(spec.window, self._keys.width)
@@ -58,12 +59,13 @@ class WindowTop(Operator):
         self._output = self.layouts.get(Port.MAIN, Layout(()))
         assert layout.time is not None
         kept = {*self._output.names, layout.time, ORDER, SUB}
-        fields = [field for field in layout.fields if field.name in kept]
+        self._further = further_keys(spec, layout)
+        fields = [*(field for field in layout.fields if field.name in kept), *(f for f, _ in self._further)]
         self._time = layout.time
         self._store = RowStore(Layout([*fields, _ENTRY, _RANK, _NULL], layout.time), layout)
         self.prune_at = _FEWEST_TO_PRUNE
         self._best = BestRanks(spec.k, self._panes.table.capacity)
-        self._scratch = _scratch(0)
+        self._scratch = _scratch(0, len(self._further))
         self._kernel, self._parameters = candidate_kernel(spec, layout, self._keys, build)
         self._hash = KeyHash(self._keys, self.strings)
         self._merge = None if spec.window.is_tumbling else WindowMerge((), self._keys.width)
@@ -76,8 +78,8 @@ class WindowTop(Operator):
         if Port.MAIN not in self.layouts:
             return stop - start
         if len(self._scratch[0]) < stop - start:
-            self._scratch = _scratch(stop - start)
-        rows, entries, ranks, nulls = self._scratch
+            self._scratch = _scratch(stop - start, len(self._further))
+        rows, entries, ranks, nulls, words, absent = self._scratch
         table, found, position = self._panes.table, np.zeros(1, np.int64), start
         while position < stop:
             taken = self._kernel(
@@ -91,11 +93,15 @@ class WindowTop(Operator):
                 self._pane_us,
                 (rows, entries, ranks, found),
                 nulls,
+                words,
+                absent,
                 *self._parameters.arguments(),
             )
             n = int(found[0])
             if n:
-                extra = (entries[:n], ranks[:n], nulls[:n])
+                further = zip(words, absent, self._further, strict=False)
+                extra = (*(array[:n] for word, null, _ in further for array in (word, null)),)
+                extra = (*extra, entries[:n], ranks[:n], nulls[:n])
                 self._store.append(columns, position, position + taken, rows[:n], extra)
             position += taken
             if position < stop:
@@ -132,7 +138,7 @@ class WindowTop(Operator):
         in_order = np.lexsort((self._hash(keys), windows))
         place = np.empty(len(in_order), np.int64)
         place[in_order] = np.arange(len(in_order))
-        order, owners, ranks = self._ranked(np.repeat(place[groups], counts), rows)
+        order, owners, _, ranks = self._ranked(np.repeat(place[groups], counts), rows)
         best = ranks < self._k
         starts = self._panes.starts(windows[in_order][owners[best]])
         made = {
@@ -162,23 +168,54 @@ class WindowTop(Operator):
         place_kernel()(store.column(self._time), store.column(ORDER), subs, chosen, len(chosen), hashed)
         return hashed
 
-    def _ranked(self, owners: Ints, rows: Ints) -> tuple[NDArray[np.intp], Ints, Ints]:
-        """``rows`` ordered within their owners, the owners in that order, and each one's rank from 0."""
+    def _ranked(self, owners: Ints, rows: Ints) -> tuple[NDArray[np.intp], Ints, Ints, Ints]:
+        """``rows`` ordered within their owners, the owners in that order, each one's place from 0, and its
+        rank from 0.
+        """
         store = self._store
         tie_breakers = [name for name in (SUB, ORDER) if name in store.layout]
-        names = [*tie_breakers, self._time, _RANK.name, _NULL.name]
-        order = np.lexsort((*(store.column(name)[rows] for name in names), owners))
+        places = [store.column(name)[rows] for name in (*tie_breakers, self._time)]
+        ranking = [*self._further_ranks(rows), *(store.column(one.name)[rows] for one in (_RANK, _NULL))]
+        order = np.lexsort((*places, *ranking, owners))
         owners = owners[order]
         numbers = np.arange(len(owners))
         is_first = np.ones(len(owners), np.bool_)
         is_first[1:] = owners[1:] != owners[:-1]
-        return order, owners, numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+        in_owner = numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+        if not self._ties:
+            return order, owners, in_owner, in_owner
+        is_other = is_first  # than the one before
+        for values in ranking:
+            ordered = values[order]
+            is_other[1:] |= ordered[1:] != ordered[:-1]
+        return order, owners, in_owner, in_owner[np.maximum.accumulate(np.where(is_other, numbers, 0))]
+
+    def _further_ranks(self, rows: Ints) -> Iterator[NDArray[Any]]:
+        """What else decides, the last first: values to sort by, then whether they are null."""
+        store = self._store
+        for field, descending in reversed(self._further):
+            values, place = store.column(field.name)[rows], store.layout.nulls(field.name)
+            assert place is not None
+            nulls = store.columns[place][rows]
+            if field.dtype is DataType.STRING:
+                values = np.where(nulls, -1, self._text_ranks(values, nulls))
+                values = -values if descending else values
+            yield np.where(nulls, 0, values)
+            yield nulls
+
+    def _text_ranks(self, codes: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]:
+        """Numbers that are ordered as the texts are."""
+        distinct, places = np.unique(np.where(nulls, -1, codes), return_inverse=True)
+        texts = ["" if code < 0 else self.strings.text(code) for code in distinct.tolist()]
+        ranks = np.empty(len(texts), np.int64)
+        ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        return ranks[places]
 
     def _prune(self) -> None:
         """Keeps the best k of every pane and lets what is worse than the k-th not in any more."""
         store = self._store
-        order, owners, ranks = self._ranked(store.column(_ENTRY.name), np.arange(len(store)))
-        last = ranks == self._k - 1
+        order, owners, places, ranks = self._ranked(store.column(_ENTRY.name), np.arange(len(store)))
+        last = places == self._k - 1
         by = store.column(_RANK.name)[order][last]
         self._best.limits[owners[last]] = np.where(store.column(_NULL.name)[order][last], WORST, by)
         keep = np.zeros(len(store), np.bool_)
@@ -260,5 +297,7 @@ class WindowTop(Operator):
         return self._panes.open_windows
 
 
-def _scratch(events: int) -> tuple[Ints, Ints, Ints, NDArray[np.bool_]]:
-    return (*np.zeros((3, events), np.int64), np.zeros(events, np.bool_))
+def _scratch(events: int, further: int) -> tuple[Any, ...]:
+    words = tuple(np.zeros((max(1, further), events), np.int64))
+    absent = tuple(np.zeros((max(1, further), events), np.bool_))
+    return (*np.zeros((3, events), np.int64), np.zeros(events, np.bool_), words, absent)

@@ -125,8 +125,9 @@ def _details(spec: Spec) -> str:
             nested = f"per {', '.join(per)}" + (f" {_aggregates(inner)}" if inner else "")
             nested += _where(where) + _where(having, "having")
             return f"{_by(keys)}{window}: {_aggregates(aggregates)} of ({nested}){_where(keep, 'having')}"
-        case WindowTopSpec(keys, window, k, by, descending):
-            return f"{k}, {_by(keys)}{window}: {'largest' if descending else 'smallest'} {by!r}"
+        case WindowTopSpec(keys, window, k):
+            ranked = [f"{'largest' if descending else 'smallest'} {by!r}" for by, descending in spec.order]
+            return f"{k}{' with ties' if spec.ties else ''}, {_by(keys)}{window}: {', then '.join(ranked)}"
         case WindowJoinSpec(on, window, _):
             return f"on {_pairs(on)}, {window}"
         case IntervalJoinSpec(on, lower_us, upper_us, _):

@@ -39,6 +39,13 @@ class Input:
     port: Port = Port.MAIN
 
 
+def later(default: Any) -> Any:
+    """A field that came when checkpoints knew the step already: at its default it is not part of what the
+    step is, so that their state fits.
+    """
+    return field(default=default, metadata={"later": True})
+
+
 # -- what an operator does: one description per kind ---------------------------------------------------------
 
 
@@ -139,7 +146,9 @@ class NestedAggregateSpec:
 class WindowTopSpec:
     """The k events with the largest (or smallest) ``by`` per key and window, with their ``rank`` from 1.
 
-    Nulls rank after everything; ties go to the earlier event by (event time, source, offset).
+    ``then`` decides among equal ones: expressions, and whether the largest comes first. Nulls rank after
+    everything; what is still equal goes by (event time, source, offset), or with ``ties`` has the same rank,
+    and comes out as a whole.
     """
 
     keys: tuple[str, ...]
@@ -147,6 +156,13 @@ class WindowTopSpec:
     k: int
     by: Expr
     descending: bool
+    then: tuple[tuple[Expr, bool], ...] = later(())
+    ties: bool = later(False)
+
+    @property
+    def order(self) -> tuple[tuple[Expr, bool], ...]:
+        """All that it ranks by, the first first."""
+        return ((self.by, self.descending), *self.then)
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,8 +121,14 @@ def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
 
 
 def _said(spec: Spec, schema: Schema, function: Callable[[Any], Hashable]) -> Hashable:
-    said = tuple((field.name, _value(getattr(spec, field.name), function)) for field in fields(spec))
+    said = tuple((name, _value(value, function)) for name, value in _parts(spec))
     return (kind_of(spec), said, _value(schema, function))
+
+
+def _parts(said: Any) -> list[tuple[str, Any]]:
+    """The fields of a dataclass, without those that came later and are at their default."""
+    parts = [(field, getattr(said, field.name)) for field in fields(said)]
+    return [(f.name, value) for f, value in parts if not ("later" in f.metadata and value == f.default)]
 
 
 def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
@@ -143,7 +149,7 @@ def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
     if isinstance(value, ProcessFunction | PatternSet | Source | Sink) or callable(value):
         return function(value)
     if is_dataclass(value):
-        parts = ((field.name, _value(getattr(value, field.name), function)) for field in fields(value))
+        parts = ((name, _value(part, function)) for name, part in _parts(value))
         return (type(value).__name__, *parts)
     return table_digest(value)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, positive_us
@@ -154,10 +154,21 @@ class WindowedStream:
             named = {**(aggregates or {}), **more}
             return GroupedWindow(self._stream, self._keys, window, columns, named, where, having)
 
-    def top(self, k: int, by: str | Expr, descending: bool = True, *, name: str | None = None) -> Stream:
+    def top(
+        self,
+        k: int,
+        by: str | Expr | Sequence[str | Expr],
+        descending: bool | Sequence[bool] = True,
+        *,
+        ties: bool = False,
+        name: str | None = None,
+    ) -> Stream:
         """The ``k`` events with the largest ``by`` (smallest, if not ``descending``), per key and window.
 
-        Nulls rank last; of equal events the earlier ranks first.
+        ``by`` are numbers, timestamps or strings (by code points); of several the later ones decide among
+        equal events, each with its own ``descending``. Nulls rank last. Of events that are equal in all of
+        them the earlier ranks first; with ``ties`` they have the same rank, and all whose rank is at most
+        ``k`` come.
 
         >>> cars.window(tumbling("1s")).top(10, by="speed").schema.names
         ('window_start', 'window_end', 'rank', 'ts', 'id', 'lane', 'speed')
@@ -169,14 +180,7 @@ class WindowedStream:
                     "top needs a whole number of at least 1", detail=f"got {k!r}", hint="write top(10, ...)"
                 )
             window = check_aligned(self._window, "top")
-            expr = col(by) if isinstance(by, str) else as_expr(by)
-            typed = infer(expr, schema)
-            if not (typed.dtype.is_numeric or typed.dtype is DataType.TIMESTAMP):
-                raise QueryError(
-                    "top ranks by a number or a timestamp",
-                    detail=f"got {expr!r} of type {typed.dtype}",
-                    hint=_numeric_columns(schema),
-                )
+            (expr, largest), *then = _ranking(by, descending, schema)
             added = [*WINDOW_FIELDS, Field("rank", DataType.INT32)]
             for field in added:
                 if field.name in schema:
@@ -184,7 +188,7 @@ class WindowedStream:
                         f"column '{field.name}' is taken by the ranking",
                         hint=f"rename or drop it first: .rename({field.name}='{field.name}_before')",
                     )
-            spec = WindowTopSpec(self._keys, window, k, expr, bool(descending))
+            spec = WindowTopSpec(self._keys, window, k, expr, largest, tuple(then), bool(ties))
             return Stream(Feed(self._stream._step(writing, name, spec, Schema([*added, *schema]), None)))
 
     def __repr__(self) -> str:
@@ -232,10 +236,33 @@ def _check_process_function(function: object) -> None:
         )
 
 
+def _ranking(by: Any, descending: Any, schema: Schema) -> list[tuple[Expr, bool]]:
+    """What ``top`` ranks by, and whether the largest comes first."""
+    listed = [by] if isinstance(by, str | Expr) or not isinstance(by, Sequence) else list(by)
+    is_one = not isinstance(descending, Sequence)
+    directions = [bool(descending)] * len(listed) if is_one else [bool(one) for one in descending]
+    if not listed or len(directions) != len(listed):
+        raise QueryError(
+            "top needs one direction for each of what it ranks by",
+            detail=f"got by={by!r}, descending={descending!r}",
+            hint="write e.g. top(10, by=['speed', 'id'], descending=[True, False])",
+        )
+    exprs = [col(one) if isinstance(one, str) else as_expr(one) for one in listed]
+    for expr in exprs:
+        typed = infer(expr, schema)
+        if typed.dtype is DataType.BOOL:
+            raise QueryError(
+                "top ranks by a number, a timestamp or a string",
+                detail=f"got {expr!r} of type {typed.dtype}",
+                hint=_ranked_columns(schema),
+            )
+    return list(zip(exprs, directions, strict=True))
+
+
 def _is_count(k: object) -> bool:
     return isinstance(k, int) and not isinstance(k, bool) and k >= 1
 
 
-def _numeric_columns(schema: Schema) -> str:
-    names = [field.name for field in schema if field.dtype.is_numeric or field.dtype is DataType.TIMESTAMP]
+def _ranked_columns(schema: Schema) -> str:
+    names = [field.name for field in schema if field.dtype is not DataType.BOOL]
     return f"columns that would fit: {', '.join(names)}" if names else "compute a number first"

@@ -59,8 +59,10 @@ def aggregating(window: Any, keys: Sequence[str]) -> Step:
     return lambda **options: Harness(kind, spec, [INPUT], output, **options)
 
 
-def top(k: int, window: Sliding, keys: Sequence[str]) -> Step:
+def top(k: int, window: Sliding, keys: Sequence[str], *, by_text: bool = False) -> Step:
     spec = WindowTopSpec(tuple(keys), window, k, col("speed"), True)
+    if by_text:
+        spec = WindowTopSpec(tuple(keys), window, k, col("town"), False, ((col("speed"), True),), ties=True)
     types = {"window_start": "timestamp", "window_end": "timestamp", "rank": "int32", **TYPES}
     output = layout(types, TIME, [TIME, ORDER, SUB])
     return lambda **options: Harness(WindowTop, spec, [INPUT], output, **options)
@@ -218,6 +220,7 @@ STEPS: dict[str, tuple[Step, tuple[str, ...], int]] = {
     "top": (top(2, Sliding(20, 20), ["town"]), ("town",), 1),
     "sliding top": (top(3, Sliding(30, 10), ["lane"]), ("lane",), 1),
     "large top": (top(100, Sliding(30, 10), []), (), 1),
+    "top by text": (top(2, Sliding(20, 10), ["lane"], by_text=True), ("lane",), 1),
     "join": (joining(WindowJoinSpec, Sliding(20, 20), keys=["town"]), ("town",), 2),
     "sliding join": (joining(WindowJoinSpec, Sliding(20, 5), keys=["speed"]), ("speed",), 2),
     "interval join": (joining(IntervalJoinSpec, -7, 12, keys=["town", "share"]), ("town", "share"), 2),

@@ -33,6 +33,7 @@ MERGEABLE: dict[str, Step] = {
     "top": top(2, Sliding(20, 20), ["town"]),
     "sliding top": top(3, Sliding(30, 10), ["lane", "speed"]),
     "large top": top(100, Sliding(30, 10), []),
+    "top by text": top(2, Sliding(20, 10), ["lane"], by_text=True),
 }
 
 

@@ -13,7 +13,7 @@ from penstock.query.graph import Port, WindowTopSpec
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from tests.harness import Harness, layout
-from tests.reference_aggregates import key_of, rank_of, windows_over, xxhash64
+from tests.reference_aggregates import key_of, sorted_by, windows_over, xxhash64
 from tests.window_cases import EVENT, INF, INPUT, NAN, TYPES, run_in_pieces, values
 
 OUTPUT = layout(
@@ -23,17 +23,29 @@ OUTPUT = layout(
 )
 
 
+_ORDERS: list[tuple[tuple[str, bool], ...]] = [
+    (("speed", True),),
+    (("speed", False),),
+    (("town", False),),
+    (("town", True), ("speed", False)),
+    (("lane", True), ("town", False), ("load", True)),
+]
+
+
 def step(
     k: int,
     by: str | Expr = "speed",
     *,
+    then: Sequence[tuple[str, bool]] = (),
+    ties: bool = False,
     keys: Sequence[str] = (),
     window: Sliding | None = None,
     descending: bool = True,
     **options: Any,
 ) -> Harness:
     by = col(by) if isinstance(by, str) else by
-    spec = WindowTopSpec(tuple(keys), window or Sliding(10, 10), k, by, descending)
+    further = tuple((col(name), down) for name, down in then)
+    spec = WindowTopSpec(tuple(keys), window or Sliding(10, 10), k, by, descending, further, ties)
     return Harness(WindowTop, spec, [INPUT], OUTPUT, late=INPUT, **options)
 
 
@@ -109,7 +121,7 @@ def test_many_events_are_pruned_to_the_best(k: int) -> None:
         assert harness.operator.state_bytes < 10_000 * INPUT.row_bytes * 2
     harness.end()
     assert values(harness.rows(), "lane", "window_start", "rank", ORDER) == expected_top(
-        events, k, "load", ("lane",), Sliding(20, 10), True, harness.rows()
+        events, k, [("load", True)], False, ("lane",), Sliding(20, 10), harness.rows()
     )
 
 
@@ -134,10 +146,10 @@ def place(ts: int, order: int, sub: int = 0) -> int:
 def expected_top(
     events: list[dict[str, Any]],
     k: int,
-    by: str,
+    order_by: Sequence[tuple[str, bool]],
+    ties: bool,
     keys: tuple[str, ...],
     window: Sliding,
-    descending: bool,
     found: list[dict[str, Any]],
 ) -> list[tuple[Any, ...]]:
     """(keys, window_start, rank, order) of the best; keys come in the order in which ``found`` has them."""
@@ -150,25 +162,30 @@ def expected_top(
         for start, end in windows_over([event["ts"] for event in members], window):
             inside = [event for event in members if start <= event["ts"] < end]
             inside.sort(key=lambda event: (event["ts"], event[ORDER]))
-            present = [event for event in inside if event[by] is not None]
-            present.sort(key=lambda event: rank_of(event[by]), reverse=descending)  # stays stable
-            ranked = present + [event for event in inside if event[by] is None]
+            ranked = sorted_by(
+                [([event[by] for by, _ in order_by], event) for event in inside],
+                [down for _, down in order_by],
+            )
+            values = [key_of(value) for value, _ in ranked]
+            ranks = [1 + (values.index(value) if ties else at) for at, value in enumerate(values)]
             tops[(*key, start)] = [
                 (*key, start, rank, place(event["ts"], event[ORDER]))
-                for rank, event in enumerate(ranked[:k], 1)
+                for rank, (_, event) in zip(ranks, ranked, strict=True)
+                if rank <= k
             ]
     order = list(dict.fromkeys((*key_of(row[key] for key in keys), row["window_start"]) for row in found))
     assert set(order) == set(tops)
     return [row for group in order for row in tops[group]]
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
     st.lists(EVENT, max_size=40),
     st.booleans(),
     st.sampled_from([Sliding(10, 10), Sliding(20, 5), Sliding(7, 3)]),
     st.sampled_from([(), ("town", "seen")]),
     st.integers(1, 4),
+    st.sampled_from(_ORDERS),
     st.booleans(),
     st.lists(st.integers(0, 40), max_size=4),
     st.booleans(),
@@ -180,7 +197,8 @@ def test_agrees_with_plain_python(
     window: Sliding,
     keys: tuple[str, ...],
     k: int,
-    descending: bool,
+    order_by: Sequence[tuple[str, bool]],
+    ties: bool,
     cuts: list[int],
     pruned: bool,
     seed: int,
@@ -189,7 +207,8 @@ def test_agrees_with_plain_python(
         event[ORDER] = order
     if in_order:
         events.sort(key=lambda event: event["ts"])
-    harness = step(k, keys=keys, window=window, descending=descending, seed=seed)
+    (by, down), *then = order_by
+    harness = step(k, by, then=then, ties=ties, keys=keys, window=window, descending=down, seed=seed)
     if pruned:
         harness.operator.prune_at = 0  # type: ignore[attr-defined]
     run_in_pieces(harness, events, cuts)
@@ -197,5 +216,13 @@ def test_agrees_with_plain_python(
     found = [
         (*key_of(row[key] for key in keys), row["window_start"], row["rank"], row[ORDER]) for row in rows
     ]
-    assert found == expected_top(events, k, "speed", keys, window, descending, rows)
+    assert found == expected_top(events, k, order_by, ties, keys, window, rows)
     assert [row["window_end"] for row in rows] == sorted(row["window_end"] for row in rows)
+
+
+def test_strings_that_begin_alike_are_ranked_by_the_rest() -> None:
+    towns = ["same beginning b", "same beginning a", "same", "", None, "same\0", "ß", "z"]
+    harness = step(7, "town", descending=False)
+    harness.feed([{"ts": 1, "town": town, ORDER: number} for number, town in enumerate(towns)])
+    harness.end()
+    assert [row["town"] for row in harness.rows()] == sorted(town for town in towns if town is not None)

@@ -224,10 +224,12 @@ def test_top(cars: Stream) -> None:
     fails(lambda: window.top(3, by="sped"), "unknown column 'sped'", step="top")
     fails(
         lambda: window.top(3, by=col("lane") == 1),
-        "a number or a timestamp",
+        "a number, a timestamp or a string",
         "columns that would fit",
         step="top",
     )
+    fails(lambda: window.top(3, by=["speed", "id"], descending=[True]), "one direction for each", step="top")
+    fails(lambda: window.top(3, by=[]), "one direction for each", step="top")
     fails(lambda: cars.window(session("1s")).top(3, by="speed"), "takes no session window", step="top")
     fails(
         lambda: cars.rename(lane="rank").window(SECOND).top(3, by="speed"),
