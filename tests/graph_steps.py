@@ -77,7 +77,7 @@ def windows(draw: Draw, *, sessions: bool = True) -> Window:
         return tumbling(f"{_pick(draw, 7, 20, 45)}us")
     if kind == "sliding":
         size, every = _pick(draw, (20, 10), (30, 20), (12, 12), (21, 3))
-        return sliding(f"{size}us", f"{every}us")
+        return sliding(f"{size}us", f"{every}us", offset="5us")
     return session(f"{_pick(draw, 2, 5, 15)}us")
 
 

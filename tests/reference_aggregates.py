@@ -6,8 +6,11 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import xxhash
 
@@ -99,16 +102,55 @@ def windows_over(times: Sequence[int], window: Window) -> list[tuple[int, int]]:
 
 
 def _aligned(times: Sequence[int], window: Sliding) -> list[tuple[int, int]]:
-    return sorted({one for time in times for one in _windows_of(time, window)})
+    found = _windows_of if window.clock.zone is None else _windows_by_clock
+    return sorted({one for time in times for one in found(time, window)})
 
 
 def _windows_of(time: int, window: Sliding) -> list[tuple[int, int]]:
-    last = time // window.slide_us  # floors, for negative times too
+    offset = window.clock.offset_us
+    start = (time - offset) // window.slide_us * window.slide_us + offset  # floors, for negative times too
     found = []
-    while last * window.slide_us + window.size_us > time:
-        found.append((last * window.slide_us, last * window.slide_us + window.size_us))
-        last -= 1
+    while start + window.size_us > time:
+        found.append((start, start + window.size_us))
+        start -= window.slide_us
     return found
+
+
+def _windows_by_clock(time: int, window: Sliding) -> list[tuple[int, int]]:
+    zone, offset = ZoneInfo(str(window.clock.zone)), window.clock.offset_us
+    latest = (_local(time, zone) - offset) // window.slide_us
+    day = 86_400_000_000 // window.slide_us  # clocks may be put back by so much
+    found = []
+    for number in range(latest - window.size_us // window.slide_us - 2, latest + day + 2):
+        start = _first_shown(number * window.slide_us + offset, zone)
+        end = _first_shown(number * window.slide_us + offset + window.size_us, zone)
+        if start <= time < end:
+            found.append((start, end))
+    return found
+
+
+@lru_cache(100_000)
+def _first_shown(wall: int, zone: ZoneInfo) -> int:
+    """The first moment at which clocks show that, or a later time if they skip it."""
+    hour = 3_600_000_000
+    offsets = {
+        _local(wall + hours * hour, zone) - wall - hours * hour for hours in (-26, -2, -1, 0, 1, 2, 26)
+    }
+    exact = [wall - offset for offset in offsets if _local(wall - offset, zone) == wall]
+    if exact:
+        return min(exact)
+    low, high = wall - 26 * hour, wall + 26 * hour
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _local(middle, zone) < wall else (low, middle)
+    return high
+
+
+def _local(time: int, zone: ZoneInfo) -> int:
+    """What clocks show, as microseconds since they showed the start of 1970."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
+    shown = moment.astimezone(zone).replace(tzinfo=UTC)
+    return (shown - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def _sessions(times: Sequence[int], window: Session) -> list[tuple[int, int]]:

@@ -87,6 +87,10 @@ class Join(Operator):
     def pair_times(self, left: Ints, right: Ints, windows: Ints) -> Ints:
         """The event times of pairs, given as rows of both sides and numbers of windows."""
 
+    def on_clock(self, times: Ints) -> Ints:
+        """The times that events are matched by."""
+        return times
+
     def write_more(self, target: dict[str, NDArray[Any]], windows: Ints) -> None:
         """Fills further columns of the result; ``target`` has where to, by name."""
 
@@ -109,6 +113,7 @@ class Join(Operator):
             assert layout.time is not None
             times = columns[layout.data(layout.time)][start:stop]
             times = np.ascontiguousarray(times) if rows is None else times[rows]
+            times = self.on_clock(times)
             bucketed = self._bucketed(keys, times)
             first = self.sides[index].add(columns, start, stop, rows, bucketed)
             if len(self.sides[1 - index]):
@@ -147,7 +152,7 @@ class Join(Operator):
             words = key_words(self._words, table.layout, columns)
             kept = columns[: len(side.layout.dtypes) - 1]
             # Pairs among these are written already: they are stored and not matched.
-            side.restore(kept, self._bucketed(words, kept[side.time]))
+            side.restore(kept, self._bucketed(words, self.on_clock(kept[side.time])))
 
     def reset(self) -> None:
         super().reset()
@@ -195,7 +200,7 @@ class Join(Operator):
                 other.table.arrays,
                 other.heads,
                 other.nexts,
-                other.times,
+                self.on_clock(other.times),
                 reach,
                 batch.place,
                 self._mine,

@@ -100,8 +100,8 @@ class NestedAggregate(WindowAggregate):
         if not count:
             return
         words = self._outer.encode(layout, columns, 0, count)
-        starts = self._panes.starts(columns[layout.data(_WINDOW.name)])
-        ends = starts + self._panes.window.size_us
+        windows = columns[layout.data(_WINDOW.name)]
+        starts, ends = self._panes.starts(windows), self._panes.ends(windows)
         hashes, order = self._outer_rows.order(words, ends)
         results = {}
         for field in layout.fields:

@@ -7,14 +7,18 @@ from numba import types
 from penstock.kernels.cache import Kernel
 from penstock.kernels.conditions import is_true
 from penstock.operators.aggregation import Aggregation, fill_in, with_lookup
+from penstock.operators.wall_clock import wall_clock
 from penstock.query.expr import Expr
+from penstock.query.windows import Sliding
 from penstock.state.table import TABLE_TYPE
 
 _FETCHED = 128  # events whose places are read beforehand
 _UNCACHED = 1 << 15  # slots of a table for which that pays
 
 
-def update_kernel(aggregation: Aggregation, where: Expr | None, *, many_groups: bool) -> Kernel:
+def update_kernel(
+    aggregation: Aggregation, window: Sliding, where: Expr | None, *, many_groups: bool
+) -> Kernel:
     """``update_panes``, compiled, for events for which ``where`` is true."""
     template = _FETCHING if many_groups else _UPDATE
     head, words = aggregation.head()
@@ -25,18 +29,19 @@ def update_kernel(aggregation: Aggregation, where: Expr | None, *, many_groups: 
         builder.lines.clear()
     update = aggregation.update("at")
     accumulators = aggregation.accumulators
+    clock = wall_clock(window)
     lookup = fill_in(with_lookup(_LOOKUP, words), start=accumulators.start("acc", "entry"))
     template = template.replace("UNCACHED", str(_UNCACHED)).replace("FETCHED", str(_FETCHED))
     source = fill_in(
         with_lookup(template, words).replace("FIRST", "int64(acc0[entry])" if accumulators.slots else "0"),
         head=head,
-        pane=_PANE.strip().splitlines(),
+        pane=clock.pane_lines(aggregation.builder, "time"),
         lookup=lookup.strip().splitlines(),
         update=update,
         preamble=aggregation.preamble(),
     )
     parameters = (TABLE_TYPE, types.Array(types.int64, 1, "C"), types.int64)
-    return aggregation.compile("update_panes", source, parameters)
+    return aggregation.compile("update_panes", clock.imports + source, parameters)
 
 
 # Stops early when the table is full: returns how many events it took. The last event's pane is remembered, so
@@ -56,14 +61,6 @@ def update_panes(
         @lookup
         @update
     return stop - start
-"""
-
-_PANE = """
-if time < pane_low or time >= pane_high:
-    pane = floor_div(time, pane_us)
-    pane_low = pane * pane_us
-    pane_high = pane_low + pane_us
-    pane_hash = hash_word(int64(0), pane)
 """
 
 _LOOKUP = """

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.memory.edges import START_OF_TIME
+from penstock.operators.wall_clock import wall_clock
 from penstock.query.windows import Sliding
 from penstock.state.table import KeyTable
 
@@ -24,13 +25,14 @@ Ints = NDArray[np.int64]
 
 
 class Panes:
-    """A table of (pane, key words) and the windows that are open over it.
+    """A table of (pane, key words) and the windows that are open over it. Its times are those of the
+    window's clock; watermarks and bounds are not.
 
     A kernel that adds an entry lowers ``lowest[0]`` to the entry's pane.
     """
 
     def __init__(self, window: Sliding, width: int) -> None:
-        self.window = window
+        self.window, self._clock = window, wall_clock(window)
         self.table = KeyTable(width + 1)
         self.lowest = np.full(1, _NO_PANE, np.int64)
         self._closed_us = START_OF_TIME
@@ -41,7 +43,7 @@ class Panes:
         if lowest == _NO_PANE:
             return False
         first = max(self._first_window(lowest), self._first_open())
-        return first * self.window.slide_us + self.window.size_us <= watermark_us
+        return first * self.window.slide_us + self.window.size_us <= self._clock.wall(watermark_us)
 
     def closing(self, watermark_us: int) -> Iterator[tuple[Ints, Ints]]:
         """The shares of panes in the windows that close: pairs (entries, numbers of their windows).
@@ -51,7 +53,7 @@ class Panes:
         window, pane_us = self.window, self.window.pane_us
         entries = self.table.entries
         panes = self.table.words[entries, 0]
-        last = (watermark_us - window.size_us) // window.slide_us
+        last = (self._clock.wall(watermark_us) - window.size_us) // window.slide_us
         if window.is_tumbling and len(panes) <= _MOST_AT_ONCE:  # a pane is a window
             closing = panes <= last
             if not closing.all():
@@ -77,7 +79,7 @@ class Panes:
     def forget(self, watermark_us: int) -> Ints:
         """Removes the entries whose last window has closed, and says which."""
         window = self.window
-        self._closed_us = watermark_us
+        self._closed_us = self._clock.wall(watermark_us)
         entries = self.table.entries
         panes = self.table.words[entries, 0]
         # the last window over a pane starts at or before it; compared as numbers of windows, nothing
@@ -99,7 +101,7 @@ class Panes:
         """What is added was exported at that watermark: windows that end by it have been emitted already,
         though their panes may still be needed.
         """
-        self._closed_us = max(self._closed_us, watermark_us)
+        self._closed_us = max(self._closed_us, self._clock.wall(watermark_us))
 
     def reset(self) -> None:
         """Forgets all entries and every watermark."""
@@ -109,7 +111,11 @@ class Panes:
 
     def starts(self, windows: Ints) -> Ints:
         """When these windows start."""
-        return windows * self.window.slide_us
+        return self._clock.instants(windows * self.window.slide_us)
+
+    def ends(self, windows: Ints) -> Ints:
+        """When they end."""
+        return self._clock.instants(windows * self.window.slide_us + self.window.size_us)
 
     @property
     def open_windows(self) -> int:

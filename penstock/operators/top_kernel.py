@@ -14,6 +14,7 @@ from penstock.memory.layout import LATE, TIME, Layout
 from penstock.operators.aggregation import KERNEL_HEADER, fill_in, with_lookup
 from penstock.operators.base import Build
 from penstock.operators.best_ranks import BEST_RANKS_TYPE, WORST, offer
+from penstock.operators.wall_clock import wall_clock
 from penstock.query.expr import Expr
 from penstock.query.graph import WindowTopSpec
 from penstock.query.inference import resolved
@@ -38,11 +39,7 @@ def find_candidates(
     n = 0
     for k in range(uint64(start), uint64(stop)):
         @head
-        if TIME < pane_low or TIME >= pane_high:
-            pane = floor_div(TIME, pane_us)
-            pane_low = pane * pane_us
-            pane_high = pane_low + pane_us
-            pane_hash = hash_word(int64(0), pane)
+        @pane
         hashed = HASHED
         slot = first_slot(shift, hashed)
         entry = int64(slots[slot])
@@ -93,11 +90,13 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
         further.append(f"absent[{number}][n] = {code.null or 'False'}")
     if by.null is not None:
         rank += [f"if {by.null}:", f"    rank = int64({WORST})"]
-    template = with_lookup(_FIND, words).replace("TIME", time.value)
+    clock = wall_clock(spec.window)
+    pane = clock.pane_lines(builder, time.value)
     source = fill_in(
-        template.replace("NULL", by.null or "False"),
+        with_lookup(_FIND, words).replace("NULL", by.null or "False"),
         preamble=builder.preamble(),
         head=[*late, *builder.lines, *word_lines],
+        pane=pane,
         rank=rank,
         further=further,
     )
@@ -118,7 +117,7 @@ def candidate_kernel(spec: WindowTopSpec, layout: Layout, keys: KeyWords, build:
         types.Tuple((bools,) * count),  # type: ignore[no-untyped-call]
         *builder.parameters.types,
     )
-    kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + source, signature)
+    kernel = compile_kernel("find_candidates", KERNEL_HEADER + _IMPORTS + clock.imports + source, signature)
     return kernel, builder.parameters
 
 

@@ -45,7 +45,7 @@ class WindowAggregate(Operator):
         self._panes = Panes(spec.window, width)
         self._pane_us = spec.window.pane_us
         self._aggregation.accumulators.resize(self._panes.table.capacity)
-        self._kernel = update_kernel(self._aggregation, where, many_groups=many_groups)
+        self._kernel = update_kernel(self._aggregation, spec.window, where, many_groups=many_groups)
         self._parameters = self._aggregation.builder.parameters
         output = self.layouts.get(Port.MAIN)
         self._rows = None if output is None else WindowRows(output, self._aggregation.keys, self.strings)
@@ -94,7 +94,7 @@ class WindowAggregate(Operator):
         assert self._rows is not None
         windows, keys, results = self._finished(entries, windows)
         starts = self._panes.starts(windows)
-        ends = starts + self._panes.window.size_us
+        ends = self._panes.ends(windows)
         hashes, order = self._rows.order(keys, ends)
         ordered = {
             name: (data[order], None if nulls is None else nulls[order])

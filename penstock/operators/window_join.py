@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from penstock.operators.base import Build
 from penstock.operators.join import Join
 from penstock.operators.join_kernels import Ints
+from penstock.operators.wall_clock import wall_clock
 from penstock.query.graph import WindowJoinSpec
 
 # Buckets per size of a sliding window: more look at fewer events in vain and free them earlier, but each
@@ -23,6 +24,7 @@ class WindowJoin(Join):
         spec = build.node.spec
         assert isinstance(spec, WindowJoinSpec)
         self._size, self._slide = spec.window.size_us, spec.window.slide_us
+        self._clock = wall_clock(spec.window)
         bucket_us = self._size if spec.window.is_tumbling else self._size // _BUCKETS + 1
         super().__init__(build, spec.on, spec.columns, bucket_us)
 
@@ -31,17 +33,20 @@ class WindowJoin(Join):
 
     def dead_before(self, index: int, watermark_us: int) -> int:
         # No event is needed from before the start of the first window that is still open.
-        first_open = (watermark_us - self._size) // self._slide + 1
+        first_open = (self._clock.wall(watermark_us) - self._size) // self._slide + 1
         return first_open * self._slide // self._bucket_us
 
     def pair_times(self, left: Ints, right: Ints, windows: Ints) -> Ints:
-        return windows * self._slide + (self._size - 1)
+        return self._clock.instants(windows * self._slide + self._size) - 1
+
+    def on_clock(self, times: Ints) -> Ints:
+        return self._clock.wall(times)
 
     def write_more(self, target: dict[str, NDArray[Any]], windows: Ints) -> None:
         if "window_start" in target:
-            target["window_start"][:] = windows * self._slide
+            target["window_start"][:] = self._clock.instants(windows * self._slide)
         if "window_end" in target:
-            target["window_end"][:] = windows * self._slide + self._size
+            target["window_end"][:] = self._clock.instants(windows * self._slide + self._size)
 
     @property
     def open_windows(self) -> int:

@@ -140,12 +140,13 @@ class WindowTop(Operator):
         place[in_order] = np.arange(len(in_order))
         order, owners, _, ranks = self._ranked(np.repeat(place[groups], counts), rows)
         best = ranks < self._k
-        starts = self._panes.starts(windows[in_order][owners[best]])
+        closing = windows[in_order][owners[best]]
+        ends = self._panes.ends(closing)
         made = {
-            "window_start": starts,
-            "window_end": starts + self._panes.window.size_us,
+            "window_start": self._panes.starts(closing),
+            "window_end": ends,
             "rank": ranks[best] + 1,
-            TIME: starts + (self._panes.window.size_us - 1),
+            TIME: ends - 1,
         }
         store, chosen = self._store, rows[order][best]
         if ORDER in self._output:

@@ -15,6 +15,7 @@ from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.base import Build, Operator
 from penstock.operators.ordered_buffer import OrderedBuffer
+from penstock.operators.wall_clock import wall_clock
 from penstock.operators.window_rows import KeyHash
 from penstock.query.windows import Sliding
 from penstock.state.keys import KeyWords
@@ -26,7 +27,7 @@ class WindowedSides(Operator):
 
     def __init__(self, build: Build, on: Sequence[tuple[str, str]], window: Sliding) -> None:
         super().__init__(build)
-        self.window = window
+        self.window, self._clock = window, wall_clock(window)
         self.sides = [
             Side(layout, self.strings, [pair[index] for pair in on])
             for index, layout in enumerate(build.inputs)
@@ -51,20 +52,21 @@ class WindowedSides(Operator):
         if watermark_us >= END_OF_TIME:
             last, until = None, END_OF_TIME
         else:
-            last = (watermark_us - size) // slide  # the last window that ends by the watermark
-            until = last * slide + size
+            # the last window that ends by the watermark
+            last = (self._clock.wall(watermark_us) - size) // slide
+            until = self._clock.instants(last * slide + size)
         for side in self.sides:
             side.advance(until)
         while (first := self._first_event()) is not None:
-            number = (first - size) // slide + 1  # the first window that holds the event
+            number = (self._clock.wall(first) - size) // slide + 1  # the first window that holds the event
             if self._closed is not None:
                 number = max(number, self._closed + 1)
             if last is not None and number > last:
                 break
-            self.close(number * slide, number * slide + size)
+            self.close(self._clock.instants(number * slide), self._clock.instants(number * slide + size))
             self._closed = number
             for side in self.sides:
-                side.drop((number + 1) * slide)
+                side.drop(self._clock.instants((number + 1) * slide))
 
     def _first_event(self) -> int | None:
         """The first event time among the events that are in order and still needed."""
@@ -78,7 +80,8 @@ class WindowedSides(Operator):
         for side, columns in zip(self.sides, rows, strict=True):
             side.held.add(columns, 0, len(columns[side.time]))
         if watermark_us > START_OF_TIME:  # windows that end by the watermark are done with
-            self._closed = (watermark_us - self.window.size_us) // self.window.slide_us
+            wall_us = self._clock.wall(watermark_us)
+            self._closed = (wall_us - self.window.size_us) // self.window.slide_us
 
     def reset(self) -> None:
         super().reset()
@@ -96,7 +99,7 @@ class WindowedSides(Operator):
         numbers: set[int] = set()
         size, slide = self.window.size_us, self.window.slide_us
         for times in (times for side in self.sides for times in side.times()):
-            for latest in np.unique(times // slide).tolist():
+            for latest in np.unique(self._clock.wall(times) // slide).tolist():
                 numbers.update(range(latest - (size - 1) // slide, latest + 1))
         return len({number for number in numbers if self._closed is None or number > self._closed})
 

@@ -17,6 +17,7 @@ from penstock.query.pattern_modes import AfterMatch, Contiguity
 from penstock.query.patterns import Pattern
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding, Window
+from penstock.query.word import LATER
 
 NamedExprs = tuple[tuple[str, Expr], ...]
 
@@ -37,13 +38,6 @@ class Input:
 
     node: str
     port: Port = Port.MAIN
-
-
-def later(default: Any) -> Any:
-    """A field that came when checkpoints knew the step already: at its default it is not part of what the
-    step is, so that their state fits.
-    """
-    return field(default=default, metadata={"later": True})
 
 
 # -- what an operator does: one description per kind ---------------------------------------------------------
@@ -156,8 +150,8 @@ class WindowTopSpec:
     k: int
     by: Expr
     descending: bool
-    then: tuple[tuple[Expr, bool], ...] = later(())
-    ties: bool = later(False)
+    then: tuple[tuple[Expr, bool], ...] = field(default=(), metadata=LATER)
+    ties: bool = field(default=False, metadata=LATER)
 
     @property
     def order(self) -> tuple[tuple[Expr, bool], ...]:

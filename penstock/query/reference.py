@@ -124,7 +124,7 @@ def functions_of(room: str) -> dict[str, Callable[..., Any]]:
     folder = import_module(f"penstock.query.{room}")
     made = {}
     for module in iter_modules(folder.__path__, f"{folder.__name__}."):
-        if module.name.endswith(f".{_FACES[room][0]}"):
+        if module.name.rpartition(".")[2] in (_FACES[room][0], "clock"):
             continue
         for name, value in vars(import_module(module.name)).items():
             if inspect.isfunction(value) and value.__module__ == module.name and not name.startswith("_"):

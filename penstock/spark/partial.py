@@ -42,6 +42,8 @@ def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> Parti
     spec = node.spec
     if not isinstance(spec, WindowAggregateSpec) or not isinstance(spec.window, Sliding):
         return None
+    if spec.window.clock.zone is not None:
+        return None
     output = outputs.get(Port.MAIN)
     if output is None or Port.LATE in outputs or source.time is None:
         return None
@@ -51,7 +53,7 @@ def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> Parti
             aggregates.setdefault(aggregate.key(), (name, aggregate))
     if not all(_is_native(aggregate, source.schema) for _, aggregate in aggregates.values()):
         return None
-    return PartialAggregate(node.id, spec.keys, spec.window.pane_us, tuple(aggregates.values()), source)
+    return PartialAggregate(node.id, spec.keys, spec.window, tuple(aggregates.values()), source)
 
 
 def _is_native(aggregate: Aggregate, schema: Schema) -> bool:
@@ -68,7 +70,7 @@ class PartialAggregate:
 
     node: str
     keys: tuple[str, ...]
-    pane_us: int
+    window: Sliding
     aggregates: tuple[tuple[str, Aggregate], ...]
     source: Layout
 
@@ -105,9 +107,10 @@ class PartialAggregate:
     @cached_property
     def _columns(self) -> tuple[Column, list[Column]]:
         assert self.source.time is not None
-        micros = fn.unix_micros(named(self.source.time))
-        pane = constant(self.pane_us, DataType.INT64)
-        pane = floor_divide(micros, pane, DataType.INT64, self.pane_us).alias(PANE)
+        micros, pane_us = fn.unix_micros(named(self.source.time)), self.window.pane_us
+        if self.window.clock.offset_us:
+            micros = micros - constant(self.window.clock.offset_us, DataType.INT64)
+        pane = floor_divide(micros, constant(pane_us, DataType.INT64), DataType.INT64, pane_us).alias(PANE)
         slots = [
             (f"${name}.{place}", slot)
             for name, aggregate in self.aggregates

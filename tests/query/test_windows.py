@@ -36,4 +36,10 @@ def test_a_window_of_no_length_is_refused() -> None:
     fails(lambda: sliding("1s", every="0s"), "window slide must be positive", step="sliding")
     fails(lambda: sliding("1s", every="2s"), "must not exceed its size", "slide '2s'", step="sliding")
     fails(lambda: session("0s"), "session gap must be positive", step="session")
+    fails(
+        lambda: tumbling("1d", tz="Europe/Atlantis"),
+        "time zone that this machine",
+        "Atlantis",
+        step="tumbling",
+    )
     fails(lambda: tumbling("soon"), "is not a length of time", step="tumbling")

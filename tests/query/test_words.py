@@ -123,6 +123,7 @@ def test_every_window_has_a_meaning_in_the_reference() -> None:
 
 
 def test_every_window_says_to_checkpoints_what_it_always_said() -> None:
+    assert tumbling("1d", tz="UTC", offset="6h").said()[2:] == (86_400_000_000,) * 2 + (21_600_000_000, "UTC")
     windows = [tumbling("2s"), sliding("2s", every="1s"), session("1s")]
     assert [window.said() for window in windows] == [
         ("sliding", 1, 2_000_000, 2_000_000),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
+from typing import Any
 
 from penstock.query.durations import Duration, duration_text
 from penstock.query.errors import QueryError, Writing
+from penstock.query.windows.clock import Clock, clock
 from penstock.query.windows.window import Window, declared, positive
+from penstock.query.word import LATER
+
+_PLAIN = Clock()
 
 
 @declared
@@ -20,6 +25,7 @@ class Sliding(Window):
 
     size_us: int
     slide_us: int
+    clock: Clock = field(default=_PLAIN, metadata=LATER)
 
     @property
     def is_tumbling(self) -> bool:
@@ -46,12 +52,20 @@ class Sliding(Window):
 
     def text(self) -> str:
         if self.is_tumbling:
-            return f"tumbling {duration_text(self.size_us)}"
-        return f"sliding {duration_text(self.size_us)} every {duration_text(self.slide_us)}"
+            return f"tumbling {duration_text(self.size_us)}{self.clock.text()}"
+        return (
+            f"sliding {duration_text(self.size_us)} every {duration_text(self.slide_us)}{self.clock.text()}"
+        )
+
+    def said(self) -> tuple[Any, ...]:
+        return (self.name, self.version, self.size_us, self.slide_us, *self.clock.said())
 
 
-def sliding(size: Duration, every: Duration) -> Sliding:
-    """Overlapping windows of ``size`` that start ``every`` so often."""
+def sliding(
+    size: Duration, every: Duration, *, offset: Duration | None = None, tz: str | None = None
+) -> Sliding:
+    """Overlapping windows of ``size`` that start ``every`` so often. They are counted from midnight, in UTC
+    or in the time zone ``tz``, and start ``offset`` later."""
     with Writing("sliding"):
         size_us, slide_us = positive(size, "window size"), positive(every, "window slide")
         if slide_us > size_us:
@@ -60,4 +74,4 @@ def sliding(size: Duration, every: Duration) -> Sliding:
                 detail=f"got size '{size}', slide '{every}'",
                 hint="events in the gaps would be in no window: filter them out instead",
             )
-        return Sliding(size_us, slide_us)
+        return Sliding(size_us, slide_us, clock(offset, tz, slide_us))
