@@ -102,21 +102,22 @@ def windows_over(times: Sequence[int], window: Window) -> list[tuple[int, int]]:
 
 
 def _aligned(times: Sequence[int], window: Sliding) -> list[tuple[int, int]]:
-    found = _windows_of if window.clock.is_plain else _windows_by_clock
+    found = _windows_of if window.clock.zone is None else _windows_by_clock
     return sorted({one for time in times for one in found(time, window)})
 
 
 def _windows_of(time: int, window: Sliding) -> list[tuple[int, int]]:
-    last = time // window.slide_us  # floors, for negative times too
+    offset = window.clock.offset_us
+    start = (time - offset) // window.slide_us * window.slide_us + offset  # floors, for negative times too
     found = []
-    while last * window.slide_us + window.size_us > time:
-        found.append((last * window.slide_us, last * window.slide_us + window.size_us))
-        last -= 1
+    while start + window.size_us > time:
+        found.append((start, start + window.size_us))
+        start -= window.slide_us
     return found
 
 
 def _windows_by_clock(time: int, window: Sliding) -> list[tuple[int, int]]:
-    zone, offset = ZoneInfo(window.clock.zone or "UTC"), window.clock.offset_us
+    zone, offset = ZoneInfo(str(window.clock.zone)), window.clock.offset_us
     latest = (_local(time, zone) - offset) // window.slide_us
     day = 86_400_000_000 // window.slide_us  # clocks may be put back by so much
     found = []

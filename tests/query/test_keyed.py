@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.query.aggregates import avg, count, max_
+from penstock.query.explain import describe
 from penstock.query.expr import col
 from penstock.query.graph import DeduplicateSpec, ProcessSpec, WindowAggregateSpec, WindowTopSpec
 from penstock.query.keyed import KeyedStream
@@ -60,6 +61,14 @@ def test_top_adds_a_rank(cars: Stream) -> None:
     assert isinstance(spec, WindowTopSpec)
     assert (spec.keys, spec.k, spec.descending) == (("lane",), 3, False)
     assert cars.window(tumbling("1s")).top(1, by="ts").schema["rank"]
+
+
+def test_top_by_several_columns_says_each_direction(cars: Stream) -> None:
+    both = cars.window(tumbling("1s")).top(3, ["speed", "id"], [True, False], ties=True)
+    assert describe(both._feed.step.spec) == "top 3 with ties, tumbling 1s: largest speed, then smallest id"
+    down = cars.window(tumbling("1s")).top(3, ["speed", "id"])._feed.step.spec
+    assert isinstance(down, WindowTopSpec)
+    assert [descending for _, descending in down.order] == [True, True]
 
 
 def test_process_declares_output_and_state(cars: Stream) -> None:
