@@ -57,4 +57,4 @@ lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)
 
 clean: ## remove caches and build products; .venv and results stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
-	find penstock lab tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find penstock lab tests examples -type d -name __pycache__ -prune -exec rm -rf {} +
