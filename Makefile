@@ -33,16 +33,18 @@ test: lint types ## set up, then lint, types and tests
 test-all: lint types ## the same with the slow tests
 	$(WITH_JAVA) $(BIN)/pytest -m "slow or not slow"
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff: rules and format; spelling
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/typos
 
 types: setup ## mypy --strict on the package
 	$(BIN)/mypy
 
-format: setup ## let ruff rewrite what it can
+format: setup ## let ruff rewrite what it can, and wrap Markdown at sentences
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python scripts/wrap_markdown.py
 
 reference: setup ## re-make what is made from declarations: tables of the docs, methods of expressions
 	$(BIN)/python -m penstock.query.functions.reference
