@@ -38,7 +38,7 @@ lint: setup ## ruff: rules and format; spelling
 	$(BIN)/ruff format --check
 	$(BIN)/typos
 
-types: setup ## mypy --strict on the package
+types: setup ## mypy --strict on the package, the laboratory and the scripts
 	$(BIN)/mypy
 
 format: setup ## let ruff rewrite what it can, and wrap Markdown at sentences
