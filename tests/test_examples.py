@@ -43,6 +43,13 @@ def test_an_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "an example leaves nothing in the folder it is started in"
 
 
+def test_examples_use_public_names_only() -> None:
+    for example in EXAMPLES:
+        for node in ast.walk(ast.parse(example.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "penstock":
+                assert node.module in ("penstock", "penstock.detection"), f"{example.name}: {node.module}"
+
+
 def test_the_readme_lists_every_example() -> None:
     listed = re.findall(r"^\| \[`(\w+\.py)`\]", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)
     assert sorted(listed) == [path.name for path in EXAMPLES]
