@@ -33,16 +33,18 @@ test: lint types ## set up, then lint, types and tests
 test-all: lint types ## the same with the slow tests
 	$(WITH_JAVA) $(BIN)/pytest -m "slow or not slow"
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff: rules and format; spelling
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/typos
 
-types: setup ## mypy --strict on the package
+types: setup ## mypy --strict on the package, the laboratory and the scripts
 	$(BIN)/mypy
 
-format: setup ## let ruff rewrite what it can
+format: setup ## let ruff rewrite what it can, and wrap Markdown at sentences
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/python scripts/wrap_markdown.py
 
 reference: setup ## re-make what is made from declarations: tables of the docs, methods of expressions
 	$(BIN)/python -m penstock.query.reference
@@ -57,4 +59,4 @@ lock: setup ## re-make requirements.lock (UPGRADE=--upgrade for newer versions)
 
 clean: ## remove caches and build products; .venv and results stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
-	find penstock lab tests -type d -name __pycache__ -prune -exec rm -rf {} +
+	find penstock lab tests examples -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +33,8 @@ Counters = Callable[[], list[tuple[int, int]]]
 #: Plans instead of the control, for tests: the next route, given the one that is.
 Force = Callable[[tuple[int, ...]], tuple[int, ...]]
 
+
+_log = logging.getLogger(__name__)
 
 #: What remains of older measurements of a task's cost at each look.
 _KEPT = 0.9
@@ -205,7 +207,7 @@ class Splitter(Operator):
         for hot in beyond_routing([found], self._exchange.tasks):
             if hot.key not in self._hot:
                 self._hot[hot.key] = hot.share
-                print(f"penstock: {warning(hot, self._exchange.tasks)}", file=sys.stderr)
+                _log.warning("%s", warning(hot, self._exchange.tasks))
 
     def _begin(self, route: tuple[int, ...]) -> None:
         moves = moves_between(self._router.route, route)

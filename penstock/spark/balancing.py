@@ -7,7 +7,7 @@ crash at any moment finds either the one route with its state or the other.
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +20,8 @@ from penstock.routing.route import Route, moves_between, resized
 from penstock.spark.stages import Stages
 
 Reports = Sequence[Mapping[str, Any]]
+
+_log = logging.getLogger(__name__)
 
 
 class Balancing:
@@ -67,7 +69,7 @@ class Balancing:
         for hot in found:
             if (hot.operator, hot.key) not in self._warned:
                 self._warned.add((hot.operator, hot.key))
-                print(f"penstock: {warning(hot, tasks)}", file=sys.stderr)
+                _log.warning("%s", warning(hot, tasks))
 
 
 def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:

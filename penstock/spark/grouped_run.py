@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -37,6 +38,8 @@ from penstock.state.store import StateStore
 
 if TYPE_CHECKING:
     from penstock.spark.runtime import Spark
+
+_log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
 #: Batches with events after which loads are known: the first ones compile and fill caches.
@@ -198,7 +201,7 @@ class GroupedRun:
         else:
             why = obstacle(self._graph, parts)
         if why is not None:
-            print(f"penstock: queries stay in one group: {why}", file=sys.stderr)
+            _log.warning("queries stay in one group: %s", why)
             self._look_at = sys.maxsize
             return False
         self.plan = plan
@@ -216,11 +219,9 @@ class GroupedRun:
         self._earlier = [run.finish()]
         self.runs = []
         shown = " and ".join(f"{len(group)} queries ({ms:,.1f} ms)" for group, ms in self._shown_work())
-        print(
-            f"penstock: {len(self.plan.groups)} groups from now on, {shown} a batch; "
-            f"the mean wait is expected to go from {self.plan.before_ms:,.0f} to "
-            f"{self.plan.expected_ms:,.0f} ms",
-            file=sys.stderr,
+        _log.info(
+            f"{len(self.plan.groups)} groups from now on, {shown} a batch; the mean wait is expected to go "
+            f"from {self.plan.before_ms:,.0f} to {self.plan.expected_ms:,.0f} ms"
         )
         self._start_groups(self.plan.groups)
 

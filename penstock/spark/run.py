@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import math
-import sys
 import threading
 import time
 import uuid
@@ -60,6 +60,8 @@ from penstock.state.store import StateStore
 if TYPE_CHECKING:
     from penstock.spark.runtime import Spark
 
+
+_log = logging.getLogger(__name__)
 
 _POLL_S = 0.1
 _CANCEL_S = 20.0  # for Spark to end the tasks of a batch that is given up
@@ -147,7 +149,7 @@ class SparkRun:
         create = creation(self.checkpoint.root, session, runtime.unfenced)
         store = StateStore(self.checkpoint.state, create=create)
         for change in input_changes(store.latest(), prepared.shipped, self.checkpoint.source):
-            print(f"penstock: {change}", file=sys.stderr)
+            _log.warning("%s", change)
         manifest, self.changes, is_new = resume(store, stages, prepared.finals(), routing, self.run_id)
         progress = Progress.from_json(manifest.progress)
         is_complete = progress.complete
@@ -157,7 +159,7 @@ class SparkRun:
         if not is_complete:
             self._spark_log.check(None if is_new else manifest)
         if self.changes:
-            print(f"penstock: the app has changed since its checkpoint\n{self.changes}", file=sys.stderr)
+            _log.warning("the app has changed since its checkpoint\n%s", self.changes)
         job = Job(
             stages,
             uncut,
@@ -206,7 +208,7 @@ class SparkRun:
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
         if is_complete:
-            print(f"penstock: the run of '{self.checkpoint.root}' is complete already", file=sys.stderr)
+            _log.warning("the run of '%s' is complete already", self.checkpoint.root)
             self._drained.set()
         if self._drained.is_set():
             return

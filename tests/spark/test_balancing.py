@@ -76,14 +76,13 @@ def test_tasks_that_are_added_take_only_what_they_need() -> None:
     assert sum(one != other for one, other in zip(ROUTE, after, strict=True)) == 1
 
 
-def test_a_key_that_no_routing_can_help_with_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_that_no_routing_can_help_with_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     balancing = Balancing(EAGER, _stages())
     hot = [{"channel": 0, "key": ["17"], "rows": 80}]
     for _ in range(2):
         balancing.after(_reports([90, 5, 3, 2], 900, 100, hot=hot), ROUTE, 2, 2)
-    told = capsys.readouterr().err
-    assert told.count("step 'ledger': key '17' has 80% of the events") == 1
-    assert "no routing can help" in told
+    assert caplog.text.count("step 'ledger': key '17' has 80% of the events") == 1
+    assert "no routing can help" in caplog.text
     assert balancing.told["hot_keys"] == [["ledger", "17", 0.8]]
 
 
@@ -126,9 +125,7 @@ def _expected() -> Mapping[str, list[Row]]:
     return run_reference(_app()[0].graph(), {"events": [rows]})
 
 
-def test_keys_follow_the_load_and_results_do_not_notice(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_follow_the_load_and_results_do_not_notice(spark: SparkSession, tmp_path: Path) -> None:
     app, sinks = _app()
     runtime = ps.Spark(
         tasks=2,

@@ -91,7 +91,7 @@ def test_a_missing_journal_stops_a_run_that_goes_on(spark: SparkSession, tmp_pat
 
 
 def test_of_a_watched_folder_what_was_read_and_is_gone_is_told(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path / "in" / "a.jsonl")
     write(tmp_path / "in" / "b.jsonl", first=_ROWS)
@@ -101,6 +101,6 @@ def test_of_a_watched_folder_what_was_read_and_is_gone_is_told(
     stopped_after(on, app, 0)
     (tmp_path / "in" / "a.jsonl").unlink()
     stopped_after(on, app, 1)
-    assert "penstock: source 'rows': '" in (told := capfd.readouterr().err)
-    assert "a.jsonl', read before, is gone" in told
+    assert "source 'rows': '" in caplog.text
+    assert "a.jsonl', read before, is gone" in caplog.text
     assert numbers(tmp_path / "out") == list(range(2 * _ROWS))

@@ -87,13 +87,13 @@ def test_the_number_of_tasks_changes_between_batches(spark: SparkSession, tmp_pa
 
 @pytest.mark.slow
 def test_a_complete_run_has_nothing_left_to_do(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = ps.Spark(checkpoint=tmp_path / "checkpoint")
     for _ in range(2):
         app = lanes(tmp_path / "out")
         assert app.run(on=runtime).complete
-    assert "is complete already" in capfd.readouterr().err
+    assert "is complete already" in caplog.text
     check(written(tmp_path / "out"), expected_of(lanes(None)))
 
 
@@ -183,11 +183,11 @@ def change(tmp_path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) 
 
 
 def test_a_new_query_starts_without_state_and_the_others_go_on(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     summary = change(tmp_path, {}, {"best": True})
     assert summary.changes == "'cars' starts without state: it is new"
-    assert "the app has changed since its checkpoint\n'cars' starts" in capfd.readouterr().err
+    assert "the app has changed since its checkpoint\n'cars' starts" in caplog.text
     rows, expected = written(tmp_path / "out"), expected_of(lanes(None, best=True))
     new, of_all = rows.pop("best"), expected.pop("best")
     check(rows, expected)
