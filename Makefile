@@ -33,10 +33,11 @@ test: lint types ## set up, then lint, types and tests
 test-all: lint types ## the same with the slow tests
 	$(WITH_JAVA) $(BIN)/pytest -m "slow or not slow"
 
-lint: setup ## ruff: rules and format; spelling
+lint: setup ## ruff: rules and format; spelling; Markdown wrapped at sentences
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/typos
+	$(BIN)/python scripts/wrap_markdown.py --check
 
 types: setup ## mypy --strict on the package, the laboratory and the scripts
 	$(BIN)/mypy
