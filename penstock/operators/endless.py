@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+_log = logging.getLogger(__name__)
 
 #: From this size on users are told.
 FIRST_BYTES = 64 << 20
@@ -50,4 +52,4 @@ class EndlessState:
         for step, remembered in steps.items():
             if is_due(remembered.bytes, self._told_bytes.get(step, 0)):
                 self._told_bytes[step] = remembered.bytes
-                print(f"penstock: {warning(step, remembered)}", file=sys.stderr, flush=True)
+                _log.warning("%s", warning(step, remembered))

@@ -299,7 +299,7 @@ class SparkRun:
                     ended = bool(self._query.awaitTermination(step_s))  # type: ignore[arg-type]
                     self._durations.ask(self._query)
                     if news := self._stalls.news():
-                        print(f"penstock: {news}", file=sys.stderr)
+                        _log.warning("%s", news)
                     if ended and self._is_bounded and self._batch_error is None and not self._stopping:
                         self._drained.set()
             except Exception as error:
@@ -359,7 +359,7 @@ class SparkRun:
         if self._restarts.are_used_up:
             raise given_up(error, self._restarts.most) from None
         self._restarts = self._restarts.one_more()
-        print(f"penstock: {told_by_spark(error)}; {self._restarts}", file=sys.stderr)
+        _log.warning("%s; %s", told_by_spark(error), self._restarts)
         return self._restarts.pause_s
 
     def _broken(self, error: BaseException) -> None:

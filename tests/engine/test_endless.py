@@ -34,19 +34,19 @@ def told(text: str) -> list[int]:
 
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_deduplication_for_ever_is_told_at_each_doubling(
-    tasks: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tasks: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(endless, "FIRST_BYTES", 100_000)
     app().run(on=ps.Node(workers=2, tasks=tasks))
-    keys = told(capsys.readouterr().err)
+    keys = told(caplog.text)
     assert 3 <= len(keys) <= 6
     assert keys == sorted(keys)
     assert keys[-1] > _KEYS / 4
 
 
 def test_deduplication_that_forgets_is_not_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(endless, "FIRST_BYTES", 1)
     app(within="1s").run(on=ps.Node())
-    assert told(capsys.readouterr().err) == []
+    assert told(caplog.text) == []

@@ -19,11 +19,11 @@ def test_deduplication_for_ever_is_told_at_each_doubling(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(endless, "FIRST_BYTES", 400_000)
     app().run(on=ps.Spark(checkpoint=tmp_path, tasks=tasks, batch_events=8_000))
-    keys = told(capsys.readouterr().err)
+    keys = told(caplog.text)
     assert 7_000 < keys[0] < 25_000
     assert 2 <= len(keys) <= 4
     assert all(later >= 1.5 * earlier for earlier, later in pairwise(keys))

@@ -143,4 +143,4 @@ def test_an_executor_that_stands_still_is_told_of_and_replaced_in_a_minute(
     assert rows == undisturbed
     assert ended_s - json.loads(script.mishap.note.read_text())["since_s"] < _STATED_S
     told = (tmp_path / "log.txt").read_text()
-    assert re.search(r"^penstock: batch \d+ makes no progress: for 1\d s no task has ended; ", told, re.M)
+    assert re.search(r"^batch \d+ makes no progress: for 1\d s no task has ended; ", told, re.M)
