@@ -9,15 +9,15 @@ from penstock.app import App
 from penstock.query import aggregates, errors, windows
 from penstock.query.aggregates import *  # noqa: F403 - its ``__all__`` is made from the declarations
 from penstock.query.aggregates import max_, min_, sum_
-from penstock.query.bound import bound, previous
-from penstock.query.degree import Degree
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.extras import Extra, needed
-from penstock.query.keyed import KeyedStream, WindowedStream
-from penstock.query.pattern_sets import PatternSet
-from penstock.query.patterns import Pattern, aperiodic, event, periodic
-from penstock.query.stream import Stream
+from penstock.query.patterns.bound import bound, previous
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.patterns import Pattern, aperiodic, event, periodic
+from penstock.query.patterns.sets import PatternSet
+from penstock.query.stream.keyed import KeyedStream, WindowedStream
+from penstock.query.stream.stream import Stream
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import *  # noqa: F403

@@ -13,10 +13,10 @@ from penstock.query.explain import explain_mermaid, explain_text
 from penstock.query.extras import Extra, needed
 from penstock.query.graph import Graph
 from penstock.query.step import check_name
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from penstock.spark.summary import SparkSummary
+    from penstock.spark.batches.summary import SparkSummary
 
 Outcome = TypeVar("Outcome", covariant=True)
 

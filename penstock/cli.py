@@ -112,7 +112,7 @@ def _demo(parsed: argparse.Namespace) -> int:
 
 def _cluster_up(parsed: argparse.Namespace) -> int:
     with needed(Extra.SPARK, "a Spark cluster"):
-        from penstock.spark.cluster import LocalCluster
+        from penstock.spark.session.cluster import LocalCluster
 
     hosts = parsed.hosts.split(",")
     cluster = LocalCluster(
@@ -126,7 +126,7 @@ def _cluster_up(parsed: argparse.Namespace) -> int:
 
 def _cluster_down(parsed: argparse.Namespace) -> int:
     with needed(Extra.SPARK, "a Spark cluster"):
-        from penstock.spark.cluster import LocalCluster
+        from penstock.spark.session.cluster import LocalCluster
 
     state = LocalCluster(parsed.folder).down()
     print(f"no cluster is up in '{parsed.folder}'" if state is None else f"{state.master} is down")
@@ -135,7 +135,7 @@ def _cluster_down(parsed: argparse.Namespace) -> int:
 
 def _cluster_status(parsed: argparse.Namespace) -> int:
     with needed(Extra.SPARK, "a Spark cluster"):
-        from penstock.spark.cluster import LocalCluster
+        from penstock.spark.session.cluster import LocalCluster
 
     state = LocalCluster(parsed.folder).state()
     print(f"no cluster is up in '{parsed.folder}'" if state is None else state)

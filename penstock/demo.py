@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from penstock.app import App
-from penstock.engine.sinks.memory import Memory
+from penstock.connectors.memory.sink import Memory
 from penstock.query.connectors import Sink
 from penstock.query.errors import PenstockError
 from penstock.query.extras import Extra, needed

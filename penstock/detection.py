@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.cep.instances import Detector, Matches
-from penstock.cep.selections import Cuts, EventBatch, Predicates
-from penstock.cep.splitter_pairs import (
+from penstock.cep.selections.instances import Detector, Matches
+from penstock.cep.selections.selections import Cuts, EventBatch, Predicates
+from penstock.cep.selections.splitter_pairs import (
     Aperiodic,
     Condition,
     Conjunction,
@@ -20,12 +20,12 @@ from penstock.cep.splitter_pairs import (
     Sequence,
     one_of,
 )
-from penstock.cep.splitter_rows import OpenSelection, RowPredicates
-from penstock.cep.splitter_windows import TimeWindows, TupleWindows
+from penstock.cep.selections.splitter_rows import OpenSelection, RowPredicates
+from penstock.cep.selections.splitter_windows import TimeWindows, TupleWindows
 from penstock.query.extras import Extra, Lazy, lazy_names
 
 if TYPE_CHECKING:
-    from penstock.cep.degree_control import DegreeControl
+    from penstock.cep.selections.degree_control import DegreeControl
     from penstock.scaling.planner import QueueingPlanner
     from penstock.scaling.profiles import OperatorProfile, measure_profile
     from penstock.scaling.slices import Slicing
@@ -56,7 +56,7 @@ __all__ = [
 
 # Loaded when first asked for: a fixed degree needs nothing beyond the package.
 _LAZY = {
-    "DegreeControl": Lazy(Extra.DEGREE, "penstock.cep.degree_control", "DegreeControl"),
+    "DegreeControl": Lazy(Extra.DEGREE, "penstock.cep.selections.degree_control", "DegreeControl"),
     "OperatorProfile": Lazy(Extra.DEGREE, "penstock.scaling.profiles", "OperatorProfile"),
     "QueueingPlanner": Lazy(Extra.DEGREE, "penstock.scaling.planner", "QueueingPlanner"),
     "Slicing": Lazy(Extra.DEGREE, "penstock.scaling.slices", "Slicing"),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.sources.columns import Columns, Rows
-from penstock.engine.sources.files import Arrow, Csv, Files, JsonLines, Parquet
-from penstock.engine.sources.generator import Generator
-from penstock.engine.sources.lines import TcpLines
+from penstock.connectors.files.source import Arrow, Csv, Files, JsonLines, Parquet
+from penstock.connectors.memory.columns import Columns, Rows
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.tcp.source import TcpLines
 from penstock.query.extras import Extra, Lazy, lazy_names
 from penstock.workloads.traffic.source import Traffic
 
 if TYPE_CHECKING:
-    from penstock.engine.sources.mqtt import Mqtt
-    from penstock.spark.formats import SparkFormat
-    from penstock.spark.frames import SparkStream as Spark
+    from penstock.connectors.mqtt.source import Mqtt
+    from penstock.spark.frames.formats import SparkFormat
+    from penstock.spark.frames.streams import SparkStream as Spark
 
 __all__ = [
     "Arrow",
@@ -34,9 +34,9 @@ __all__ = [
 
 # Loaded when first asked for: the other sources need nothing beyond the package.
 _LAZY = {
-    "Mqtt": Lazy(Extra.MQTT, "penstock.engine.sources.mqtt", "Mqtt"),
-    "Spark": Lazy(Extra.SPARK, "penstock.spark.frames", "SparkStream"),
-    "SparkFormat": Lazy(Extra.SPARK, "penstock.spark.formats", "SparkFormat"),
+    "Mqtt": Lazy(Extra.MQTT, "penstock.connectors.mqtt.source", "Mqtt"),
+    "Spark": Lazy(Extra.SPARK, "penstock.spark.frames.streams", "SparkStream"),
+    "SparkFormat": Lazy(Extra.SPARK, "penstock.spark.frames.formats", "SparkFormat"),
 }
 __getattr__ = lazy_names(__name__, _LAZY)
 

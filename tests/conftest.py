@@ -44,19 +44,19 @@ def pytest_configure(config: pytest.Config) -> None:
 _SPARK = ("tests/spark/", "tests/lab/bench/test_plain.py")
 #: Files in that folder that need no session here: they use no Spark, or start drivers of their own.
 _WITHOUT_SESSION = tuple(
-    f"tests/spark/test_{name}.py"
+    f"tests/spark/{name}.py"
     for name in (
-        "adapting",
-        "crash",
-        "detection",
-        "driver_memory",
-        "groups",
-        "interrupts",
-        "lock",
-        "pattern_kills",
-        "pattern_log",
-        "python_process",
-        "tasks",
+        "batches/test_adapting",
+        "batches/test_tasks",
+        "checkpoint/test_lock",
+        "checkpoint/test_pattern_log",
+        "groups/test_groups",
+        "patterns/test_detection",
+        "patterns/test_pattern_kills",
+        "session/test_driver_memory",
+        "session/test_interrupts",
+        "session/test_python_process",
+        "test_crash",
     )
 )
 

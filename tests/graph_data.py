@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from penstock.engine.sources.columns import Rows
-from penstock.engine.sources.offsets import OffsetPositions
-from penstock.engine.sources.reader import NodeSource, Positions, Reader, Resume
+from penstock.connectors.memory.columns import Rows
+from penstock.connectors.offsets import OffsetPositions
+from penstock.connectors.reader import NodeSource, Positions, Reader, Resume
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.types import Schema

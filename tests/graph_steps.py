@@ -31,10 +31,10 @@ from penstock.query.aggregates import (
     sum_,
     variance,
 )
-from penstock.query.bound import bound
 from penstock.query.expr import Expr, coalesce, col, least, lit, when
-from penstock.query.patterns import event
-from penstock.query.stream import Stream
+from penstock.query.patterns.bound import bound
+from penstock.query.patterns.patterns import event
+from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Window, session, sliding, tumbling

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.query.aggregates import count, max_
 from penstock.query.expr import col
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
 from tests import graph_steps as steps
 from tests.graph_data import ADS, CARS, DataShape, Partitions, data_shapes, make_rows

@@ -30,7 +30,7 @@ from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import END_OF_TIME, Edge, Outlet
 from penstock.memory.layout import SYSTEM_TYPES, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.operators.base import Build, Operator
+from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import Input, Node, Port, Spec
 from penstock.query.types import DataType, Field, Schema
 

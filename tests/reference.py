@@ -49,7 +49,7 @@ from penstock.query.graph import (
 )
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
-from tests.cep.oracle import Key, simulate
+from tests.cep.patterns.oracle import Key, simulate
 from tests.reference_aggregates import aggregate_rows, key_of, sorted_by, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
 from tests.reference_expressions import evaluate

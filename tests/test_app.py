@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.query.graph import Graph
-from tests.query.streams import Traffic
+from tests.query.stream.streams import Traffic
 
 
 class Recorder:

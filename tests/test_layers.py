@@ -27,6 +27,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("checkpoints",),
     ("spark",),
     ("engine",),
+    ("connectors",),
     ("cep",),
     ("scaling",),
     ("placement",),
@@ -159,7 +160,7 @@ def test_importing_the_package_loads_no_compiler_and_no_spark() -> None:
 def test_writing_and_explaining_queries_loads_no_compiler() -> None:
     script = """
 import sys, penstock as ps
-from tests.query.streams import Traffic
+from tests.query.stream.streams import Traffic
 t = Traffic()
 t.sink("out", t.cars.filter(ps.col("speed") > 3).window(ps.tumbling("1s")).agg(n=ps.count()))
 assert t.app.explain() and t.app.explain("mermaid")

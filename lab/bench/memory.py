@@ -13,9 +13,9 @@ from lab.bench.measuring.report import Options, Report, progress
 from lab.workloads.yahoo.data import FIELDS, YahooSettings
 from lab.workloads.yahoo.replay import YahooReplay
 from penstock.app import App
+from penstock.connectors.memory.callback import Callback
+from penstock.connectors.memory.generator import Generator
 from penstock.engine.node import Node
-from penstock.engine.sinks.callback import Callback
-from penstock.engine.sources.generator import Generator
 from penstock.engine.summary import Summary
 from penstock.query.types import Schema
 

@@ -19,10 +19,10 @@ from lab.bench.measuring.report import Options, Report, progress
 from lab.bench.plain_traffic import SCHEMA, STATE_STORE, FanOut, PlainQueries, PlainQuery
 from lab.bench.traffic_feed import Arrivals, Batch, Measured, Row, Span, System, TrafficFiles, measure
 from penstock.app import App
+from penstock.connectors.files.source import Parquet
+from penstock.connectors.memory.callback import Callback
+from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.sinks.callback import Callback
-from penstock.engine.sinks.memory import Memory
-from penstock.engine.sources.files import Parquet
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
 from penstock.workloads.traffic.queries import replicated
@@ -65,7 +65,7 @@ _FULL: dict[tuple[str, int], Span] = {
 
 def run(options: Options) -> Report:
     """Every system in turn; the rows of all are checked against the node engine's over the same files."""
-    from penstock.spark.session import spark_session
+    from penstock.spark.session.start import spark_session
 
     spans = _FULL if options.full else _DEFAULT
     with tempfile.TemporaryDirectory(prefix="penstock-queries-") as name:
@@ -146,7 +146,7 @@ class PenstockQueries:
         self._run: Any = None
 
     def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
-        from penstock.spark.frames import SparkStream
+        from penstock.spark.frames.streams import SparkStream
         from penstock.spark.runtime import Spark
 
         frame = self._session.readStream.schema(SCHEMA).parquet(str(folder))

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.sim.detection_control import Controller, Frame
-from penstock.cep.selections import EventBatch, Ints
-from penstock.cep.splitter import Splitter
+from penstock.cep.selections.selections import EventBatch, Ints
+from penstock.cep.selections.splitter import Splitter
 from penstock.scaling.adaptation import Act, Command, Fleet
 
 Floats = NDArray[np.float64]

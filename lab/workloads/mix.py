@@ -15,11 +15,11 @@ from lab.workloads.taxi import data as taxi
 from lab.workloads.taxi.query import distance_per_cell
 from lab.workloads.yahoo import data as yahoo
 from lab.workloads.yahoo.query import views_per_campaign
-from penstock.engine.sinks.discard import Discard
-from penstock.engine.sources.generator import Fill, Generator
-from penstock.engine.sources.pacing import Rate
+from penstock.connectors.memory.discard import Discard
+from penstock.connectors.memory.generator import Fill, Generator
+from penstock.connectors.pacing import Rate
 from penstock.query.connectors import Sink, Source
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 
 #: Events per second of every query (a number, or steps of (seconds, rate)), or a list with one for each;

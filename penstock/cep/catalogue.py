@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.cep.match import Match
-from penstock.cep.match_merger import MatchMerger
-from penstock.cep.match_set import MatchSet
-from penstock.cep.match_splitter import MatchSplitter
-from penstock.operators import catalogue
-from penstock.operators.base import Build, Operator
+from penstock.cep.patterns.match import Match
+from penstock.cep.patterns.match_merger import MatchMerger
+from penstock.cep.patterns.match_set import MatchSet
+from penstock.cep.patterns.match_splitter import MatchSplitter
+from penstock.operators.run import catalogue
+from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import MatchMergeSpec, MatchSetSpec, MatchSpec, MatchSplitSpec
 
 _OPERATORS: dict[type, Callable[[Build], Operator]] = {

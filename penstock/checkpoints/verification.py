@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.checkpoints.parts import Part, parts_of
-from penstock.engine.sinks.deliveries import delivery_of
-from penstock.engine.sources.file_journal import FileJournal
+from penstock.connectors.deliveries import delivery_of
+from penstock.connectors.files.journal import FileJournal
 from penstock.query.errors import PenstockError, RunError
-from penstock.spark.positions import Progress
-from penstock.spark.spark_log import SparkLog
+from penstock.spark.checkpoint.positions import Progress
+from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.state.errors import StateError
 from penstock.state.inspection import damage
 from penstock.state.manifest import Manifest

@@ -7,22 +7,22 @@ from dataclasses import replace
 from functools import partial
 
 from penstock.cep.catalogue import operator_for
-from penstock.cep.detection_graph import for_one_process
+from penstock.cep.selections.detection_graph import for_one_process
+from penstock.connectors.reader import NodeSource
 from penstock.engine.parallel import Parallel, in_parallel, is_splittable
 from penstock.engine.settings import Settings
 from penstock.engine.sink import SinkOperator
 from penstock.engine.source import SourceOperator
-from penstock.engine.sources.reader import NodeSource
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
-from penstock.operators.base import Build, Operator
 from penstock.operators.by_start import with_instances
-from penstock.operators.plan import plan
-from penstock.operators.projections import without_plain_projections
+from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.plan import plan
+from penstock.operators.run.projections import without_plain_projections
 from penstock.query.errors import QueryError
 from penstock.query.graph import Graph, MatchSetSpec, Node, Port, SinkSpec, SourceSpec
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable
 
 from penstock.engine.task import Task
-from penstock.operators.base import Operator
-from penstock.operators.deduplicate import Deduplicate
-from penstock.operators.endless import EndlessState, Remembered
+from penstock.operators.keyed.deduplicate import Deduplicate
+from penstock.operators.run.base import Operator
+from penstock.operators.run.endless import EndlessState, Remembered
 
 
 def watch(operators: Iterable[Operator]) -> None:

@@ -12,7 +12,7 @@ from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import START_OF_TIME, End, Mark, Outlet, Watermark
 from penstock.memory.layout import Columns
-from penstock.operators.base import Operator
+from penstock.operators.run.base import Operator
 from penstock.scheduling.min_cost import MinCost
 from penstock.scheduling.policy import Policy
 

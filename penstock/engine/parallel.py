@@ -14,8 +14,8 @@ from penstock.engine.task import Task
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
-from penstock.operators.base import Build, Operator
-from penstock.operators.routed import is_routed, routing_keys
+from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.routed import is_routed, routing_keys
 from penstock.query.graph import Node
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from penstock.memory.arrow import batch_from_columns
 from penstock.memory.layout import Columns
-from penstock.operators.base import Build, Operator
+from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import SinkSpec
 
 if TYPE_CHECKING:
-    from penstock.engine.sinks.base import NodeSink, Writer
+    from penstock.connectors.writer import NodeSink, Writer
 
 
 class SinkOperator(Operator):

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from penstock.memory.edges import START_OF_TIME, End, LatencyMarker, Mark, Watermark
 from penstock.memory.layout import LATE, ORDER, TIME, Columns, Layout
-from penstock.operators.base import Build, Operator
+from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import Port, SourceSpec
 
 if TYPE_CHECKING:
-    from penstock.engine.sources.reader import BadRecord, NodeSource, Reader
+    from penstock.connectors.reader import BadRecord, NodeSource, Reader
 
 _SOURCE_SHIFT, _PARTITION_SHIFT = 56, 44  # $order = source | partition | offset
 MARKER_EVERY_MS = 50  # a latency marker, unless the settings say otherwise

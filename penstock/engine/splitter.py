@@ -14,11 +14,11 @@ from penstock.engine.migration import Exchange, Migration
 from penstock.memory.edges import Control, Outlet
 from penstock.memory.layout import Columns
 from penstock.metrics.routing import RoutingMetrics
-from penstock.operators.base import Build, Operator
 from penstock.operators.by_start import is_by_instance
-from penstock.operators.routed import routing_keys
-from penstock.operators.rows import RowReader
-from penstock.operators.window_rows import KeyHash
+from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.routed import routing_keys
+from penstock.operators.run.rows import RowReader
+from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.routing.control import Memory, RoutingControl
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning

@@ -9,9 +9,9 @@ import numpy as np
 from penstock.engine.migration import Exchange, Migration
 from penstock.memory.edges import START_OF_TIME, Outlet
 from penstock.memory.layout import Columns
-from penstock.operators.base import Build, Operator
-from penstock.operators.routed import routing_keys
-from penstock.operators.window_rows import KeyHash
+from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.routed import routing_keys
+from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.state.keys import KeyWords
 from penstock.state.tables import merge, select

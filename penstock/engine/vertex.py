@@ -12,7 +12,7 @@ from penstock.memory.edges import START_OF_TIME, Edge, Mark, Outlet
 from penstock.memory.queues import QueueOutlet
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorCounters, OperatorMetrics
-from penstock.operators.base import Operator
+from penstock.operators.run.base import Operator
 from penstock.query.graph import Port
 
 

@@ -18,7 +18,7 @@ from penstock.query.graph import (
 )
 from penstock.query.identity import Identity, identities, kind_of
 from penstock.query.step import Feed, Scope, Step, check_name
-from penstock.query.stream import Stream, check_stream
+from penstock.query.stream.stream import Stream, check_stream
 from penstock.query.types import DataType, Schema
 from penstock.query.validation import checked_graph, cycle_error
 

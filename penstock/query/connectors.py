@@ -20,7 +20,7 @@ BAD_RECORD_SCHEMA = Schema(
 
 
 class Source(ABC):
-    """Where events come from. Describes itself; a runtime opens it (``penstock.engine.sources``)."""
+    """Where events come from. Describes itself; a runtime opens it (``penstock.connectors``)."""
 
     @property
     @abstractmethod
@@ -55,7 +55,7 @@ class Source(ABC):
 
 
 class Sink(ABC):
-    """Where results go. Describes itself; a runtime opens it (``penstock.engine.sinks``)."""
+    """Where results go. Describes itself; a runtime opens it (``penstock.connectors``)."""
 
     @property
     @abstractmethod

@@ -36,8 +36,8 @@ from penstock.query.graph import (
     WindowTopSpec,
 )
 from penstock.query.identity import function_name, kind_of
-from penstock.query.matching import coupling
-from penstock.query.pattern_modes import AfterMatch
+from penstock.query.patterns.matching import coupling
+from penstock.query.patterns.modes import AfterMatch
 
 _LONGEST = 160  # characters of one description; the rest of a long expression is left out
 

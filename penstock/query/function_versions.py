@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.query.errors import QueryError
 from penstock.query.graph import Version
-from penstock.query.pattern_sets import PatternSet
+from penstock.query.patterns.sets import PatternSet
 from penstock.query.user_functions import ProcessFunction
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))

@@ -9,12 +9,12 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import BAD_RECORD_SCHEMA, Sink, Source
-from penstock.query.degree import Degree
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError, failed_schema
-from penstock.query.pattern_modes import AfterMatch, Contiguity
-from penstock.query.patterns import Pattern
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.modes import AfterMatch, Contiguity
+from penstock.query.patterns.patterns import Pattern
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding, Window
 from penstock.query.word import LATER
@@ -274,16 +274,16 @@ class MatchSetSpec:
     """Reports the matches of patterns that change while the app runs."""
 
     keys: tuple[str, ...]
-    patterns: Any  # penstock.query.pattern_sets.PatternSet
+    patterns: Any  # penstock.query.patterns.sets.PatternSet
 
 
 @dataclass(frozen=True, eq=False)
 class DetectSpec:
     """Cuts the stream into selections, looks at each of them whole, and gives what it finds one order.
 
-    ``selections`` makes a :class:`penstock.cep.selections.Predicates`, ``detector`` a
-    :class:`penstock.cep.instances.Detector`. A row has ``sequence``, consecutive from 0, ``closed_at``, the
-    time of the event that closed its selection, and ``outputs``.
+    ``selections`` makes a :class:`penstock.detection.Predicates`, ``detector`` a
+    :class:`penstock.detection.Detector`. A row has ``sequence``, consecutive from 0, ``closed_at``, the time
+    of the event that closed its selection, and ``outputs``.
     """
 
     selections: Callable[[], Any]

@@ -10,7 +10,6 @@ from typing import Any
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import Sink, Source
-from penstock.query.degree import Degree
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError
 from penstock.query.graph import (
@@ -40,9 +39,10 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.lookup import table_digest
-from penstock.query.pattern_sets import PatternSet
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.sets import PatternSet
 from penstock.query.step import Step
+from penstock.query.stream.lookup import table_digest
 from penstock.query.types import Schema
 from penstock.query.user_functions import ProcessFunction
 

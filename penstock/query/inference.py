@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.query.bound import Bound
 from penstock.query.errors import QueryError
 from penstock.query.expr import (
     Arithmetic,
@@ -21,6 +20,7 @@ from penstock.query.expr import (
     When,
     lit,
 )
+from penstock.query.patterns.bound import Bound
 from penstock.query.types import DataType, Schema
 
 

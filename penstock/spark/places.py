@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from penstock.operators.routed import is_routed, routing_keys
+from penstock.operators.run.routed import is_routed, routing_keys
 from penstock.query.graph import Graph, MatchMergeSpec, Node, SinkSpec, SourceSpec
-from penstock.spark.stages import Stages, cut
+from penstock.spark.batches.stages import Stages, cut
 
 READING = "in the reading task"
 NATIVE = "native in Spark"
@@ -54,7 +54,7 @@ def _native(stages: Stages) -> tuple[frozenset[str], str | None]:
     sources = [node for node in stages.graph.nodes if isinstance(node.spec, SourceSpec)]
     if len(sources) != 1 or not _is_frame(sources[0]):
         return frozenset(), None
-    from penstock.spark.prefix import plan_prefix
+    from penstock.spark.native.prefix import plan_prefix
 
     prefix = plan_prefix(stages.graph, sources[0], stages.layouts)
     partial = None if prefix.partial is None else prefix.partial.node
@@ -64,7 +64,7 @@ def _native(stages: Stages) -> tuple[frozenset[str], str | None]:
 def _is_frame(node: Node) -> bool:
     if "pyspark" not in sys.modules:  # whoever has a DataFrame has loaded Spark
         return False
-    from penstock.spark.frames import FrameSource
+    from penstock.spark.frames.streams import FrameSource
 
     assert isinstance(node.spec, SourceSpec)
     return isinstance(node.spec.source, FrameSource)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.connectors.sizes import parsed_bytes
 from penstock.engine.settings import STOP_GRACE, Settings
-from penstock.engine.sources.sizes import parsed_bytes
 from penstock.metrics.batches import BatchProgress
 from penstock.placement.query_groups import GroupPlanner
 from penstock.query.durations import Duration, positive_us
@@ -16,14 +16,14 @@ from penstock.query.graph import Graph
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.scheduling.catalogue import policy_named
-from penstock.spark.group_checkpoint import check_no_groups
-from penstock.spark.grouped_run import GroupedRun
-from penstock.spark.groups import GroupsOption, check_option
-from penstock.spark.interrupts import Interrupts
+from penstock.spark.batches.restarts import DEFAULT_RESTARTS, Restarts
+from penstock.spark.batches.run import SparkRun
+from penstock.spark.batches.summary import SparkSummary
+from penstock.spark.groups.checkpoint import check_no_groups
+from penstock.spark.groups.groups import GroupsOption, check_option
+from penstock.spark.groups.run import GroupedRun
 from penstock.spark.places import places
-from penstock.spark.restarts import DEFAULT_RESTARTS, Restarts
-from penstock.spark.run import SparkRun
-from penstock.spark.summary import SparkSummary
+from penstock.spark.session.interrupts import Interrupts
 
 _POLL_S = 0.1
 _LEAST_BATCH_BYTES = 1 << 10

@@ -12,7 +12,7 @@ import pytest
 from penstock.checkpoints import copying
 from penstock.checkpoints.copying import copy
 from penstock.cli import main
-from penstock.spark.positions import PartitionProgress, Progress
+from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore

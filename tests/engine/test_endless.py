@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.operators import endless
+from penstock.operators.run import endless
 
 _KEYS = 40_000
 

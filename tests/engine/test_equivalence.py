@@ -16,10 +16,10 @@ from hypothesis import given, reject, seed, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.scheduling.catalogue import POLICIES
-from tests.cep.oracle import ExplodesError
+from tests.cep.patterns.oracle import ExplodesError
 from tests.graph_steps import Draw
 from tests.graph_strategies import (
     CATALOGUE,

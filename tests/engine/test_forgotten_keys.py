@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 _AT_ONCE = "5000us"  # a key a microsecond: so many are remembered at a time
 _MEASURED = 20  # times in a run

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.memory.layout import Layout
-from penstock.operators.select import Select
+from penstock.operators.columns.select import Select
 from penstock.query.expr import Expr, coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.graph import SelectSpec
 from penstock.query.inference import resolved

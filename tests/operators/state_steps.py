@@ -6,27 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from penstock.cep.match import Match
-from penstock.cep.match_splitter import MatchSplitter
-from penstock.cep.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
-from penstock.cep.splitter_pairs import Sequence as SequenceOf
-from penstock.cep.splitter_pairs import one_of
-from penstock.cep.splitter_rows import OpenSelection, RowPredicates
+from penstock.cep.patterns.match import Match
+from penstock.cep.patterns.match_splitter import MatchSplitter
+from penstock.cep.selections.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
+from penstock.cep.selections.splitter_pairs import Sequence as SequenceOf
+from penstock.cep.selections.splitter_pairs import one_of
+from penstock.cep.selections.splitter_rows import OpenSelection, RowPredicates
 from penstock.memory.layout import ORDER, SUB, TIME, Layout
 from penstock.operators.by_start import GIVEN
-from penstock.operators.cogroup import CoGroup
-from penstock.operators.deduplicate import Deduplicate
-from penstock.operators.group_join import GroupJoin
-from penstock.operators.interval_join import IntervalJoin
-from penstock.operators.nested_aggregate import NestedAggregate
-from penstock.operators.process import Process
-from penstock.operators.session_aggregate import SessionAggregate
-from penstock.operators.window_aggregate import WindowAggregate
-from penstock.operators.window_join import WindowJoin
-from penstock.operators.window_top import WindowTop
+from penstock.operators.joins.group_join import GroupJoin
+from penstock.operators.joins.interval_join import IntervalJoin
+from penstock.operators.joins.window_join import WindowJoin
+from penstock.operators.keyed.deduplicate import Deduplicate
+from penstock.operators.keyed.process import Process
+from penstock.operators.windows.cogroup import CoGroup
+from penstock.operators.windows.nested_aggregate import NestedAggregate
+from penstock.operators.windows.session_aggregate import SessionAggregate
+from penstock.operators.windows.window_aggregate import WindowAggregate
+from penstock.operators.windows.window_top import WindowTop
 from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
-from penstock.query.bound import bound
-from penstock.query.degree import Degree
 from penstock.query.expr import col
 from penstock.query.graph import (
     CoGroupSpec,
@@ -41,8 +39,10 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.matching import matched
-from penstock.query.patterns import Pattern, event, periodic
+from penstock.query.patterns.bound import bound
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.matching import matched
+from penstock.query.patterns.patterns import Pattern, event, periodic
 from penstock.query.types import Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Session, Sliding

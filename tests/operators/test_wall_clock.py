@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.memory.layout import ORDER
-from penstock.operators.wall_clock import WallClock
+from penstock.operators.windows.wall_clock import WallClock
 from penstock.query.aggregates import count
 from penstock.query.expr import col
 from penstock.query.windows import Sliding, sliding, tumbling
 from penstock.query.windows.clock import Clock
-from tests.operators.test_window_aggregate import step
+from tests.operators.windows.test_window_aggregate import step
 from tests.reference import run_reference
 from tests.reference_aggregates import _first_shown, _local, windows_over
 from tests.window_cases import EVENT, assert_same_rows, expected_rows, run_in_pieces, values

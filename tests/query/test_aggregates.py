@@ -23,7 +23,7 @@ from penstock.query.aggregates import (
 )
 from penstock.query.expr import col
 from penstock.query.types import Schema
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="int64?", sn="string?")
 

@@ -23,11 +23,11 @@ from penstock.query.graph import (
     WindowJoinSpec,
 )
 from penstock.query.step import Feed
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import ProcessFunction
 from penstock.query.validation import checked_graph
 from penstock.query.windows import tumbling
-from tests.query.streams import CARS, DeclaredSource, NoSink, Traffic
+from tests.query.stream.streams import CARS, DeclaredSource, NoSink, Traffic
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_ids_do_not_change_when_queries_are_added() -> None:
 
 _SCRIPT = """
 from penstock import col, count, tumbling
-from tests.query.streams import CARS, Traffic
+from tests.query.stream.streams import CARS, Traffic
 t = Traffic()
 mapped = t.cars.filter(col("lane").is_in([1, 2])).flat_map(print, output=CARS)
 looked_up = mapped.lookup({"lane": [1], "x": ["y"]}, on="lane")

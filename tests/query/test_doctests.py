@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock import app as app_module
 from penstock import query
-from tests.query.streams import Traffic
+from tests.query.stream.streams import Traffic
 
 MODULES = [
     "penstock.app",

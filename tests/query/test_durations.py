@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.query.durations import duration_text, duration_us
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 
 @pytest.mark.parametrize(

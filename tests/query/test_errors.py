@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from penstock.app import App
-from penstock.engine.sinks.parquet import Parquet
+from penstock.connectors.files.parquet_sink import Parquet
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin, QueryError, Writing, caller_origin
 from penstock.query.expr import col, lit
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 from penstock.query.user_functions import ProcessFunction
 from penstock.query.windows import Session, Sliding, session, tumbling
-from tests.query.streams import CARS, DeclaredSource, NoSink, Traffic, fails
+from tests.query.stream.streams import CARS, DeclaredSource, NoSink, Traffic, fails
 
 SECOND = tumbling("1s")
 

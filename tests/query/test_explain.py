@@ -13,7 +13,7 @@ from penstock.query.aggregates import avg, count
 from penstock.query.expr import col, lit
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import session, sliding, tumbling
-from tests.query.streams import CARS, Traffic
+from tests.query.stream.streams import CARS, Traffic
 
 
 class Echo(ProcessFunction):

@@ -21,7 +21,7 @@ from penstock.query.expr import (
     when,
 )
 from penstock.query.types import DataType
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 A, B = col("a"), col("b")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import penstock.kernels.functions.emitters as emitters
-import penstock.spark.functions.native as native
+import penstock.spark.native.functions.native as native
 from penstock.query.errors import QueryError
 from penstock.query.expr import Call, Expr, coalesce, col
 from penstock.query.functions import FUNCTIONS, Function

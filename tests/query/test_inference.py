@@ -9,7 +9,7 @@ import pytest
 from penstock.query.expr import Expr, Literal, coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.inference import infer, literal_type, resolved
 from penstock.query.types import DataType, Schema
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 SCHEMA = Schema(
     b="bool",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.query.types import DataType, Field, Schema, parse_type
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 
 def test_a_schema_keeps_the_order_and_the_question_marks() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from penstock.query.windows import Session, Sliding, session, sliding, tumbling
-from tests.query.streams import fails
+from tests.query.stream.streams import fails
 
 
 def test_tumbling_is_sliding_by_its_size() -> None:

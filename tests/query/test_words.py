@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.operators import catalogue, window_aggregates
 from penstock.operators.aggregates import accumulator
+from penstock.operators.run import catalogue
+from penstock.operators.windows import window_aggregates
 from penstock.query import aggregates
 from penstock.query.aggregates import AGGREGATES, AggregateFunction
 from penstock.query.functions import FUNCTIONS

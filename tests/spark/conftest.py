@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import spark_session
+from penstock.spark.session.start import spark_session
 
 
 @pytest.fixture(scope="session")

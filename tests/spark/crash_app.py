@@ -20,7 +20,7 @@ from typing import Any
 import penstock as ps
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.routing.route import even_route
-from penstock.spark.balancing import Balancing
+from penstock.spark.batches.balancing import Balancing
 from penstock.state import files
 from tests.reference import Row
 from tests.spark.processes import KILL_AT
@@ -130,31 +130,31 @@ def build(output: Path | None, joined: bool, events: int = EVENTS) -> tuple[ps.A
 #: worker with the driver.
 POINTS = {
     # the driver, in the order of a batch
-    "sink opened": ("penstock.engine.sinks.parquet_batches:ParquetBatches.__init__", "after", "driver"),
+    "sink opened": ("penstock.connectors.files.parquet_batches:ParquetBatches.__init__", "after", "driver"),
     "first manifest": ("penstock.state.store:StateStore.commit", "before", "driver"),
-    "sinks begun": ("penstock.spark.run:begin_writers", "after", "driver"),
-    "deliveries known": ("penstock.spark.run:deliveries", "after", "driver"),
-    "batch begins": ("penstock.spark.driver:Driver.run", "before", "driver"),
-    "rows collected": ("penstock.spark.driver:deliver", "before", "driver"),
+    "sinks begun": ("penstock.spark.batches.run:begin_writers", "after", "driver"),
+    "deliveries known": ("penstock.spark.batches.run:deliveries", "after", "driver"),
+    "batch begins": ("penstock.spark.batches.driver:Driver.run", "before", "driver"),
+    "rows collected": ("penstock.spark.batches.driver:deliver", "before", "driver"),
     "one sink written": (
-        "penstock.engine.sinks.parquet_batches:ParquetBatches.write_batch",
+        "penstock.connectors.files.parquet_batches:ParquetBatches.write_batch",
         "after",
         "driver",
     ),
-    "all sinks written": ("penstock.spark.driver:deliver", "after", "driver"),
+    "all sinks written": ("penstock.spark.batches.driver:deliver", "after", "driver"),
     "manifest half written": ("penstock.state.files:_write_through", "half", "driver"),
     "manifest without its name": ("penstock.state.files:_write_through", "after", "driver"),
     "manifest has its name": ("penstock.state.store:StateStore.commit", "after", "driver"),
-    "batch not in Spark's log": ("penstock.spark.run:SparkRun._batch", "after", "driver"),
+    "batch not in Spark's log": ("penstock.spark.batches.run:SparkRun._batch", "after", "driver"),
     "old files being removed": ("penstock.state.files:Folder.remove", "after", "driver"),
-    "closing begins": ("penstock.spark.driver:Driver.close", "before", "driver"),
-    "closed": ("penstock.spark.driver:Driver.close", "after", "driver"),
+    "closing begins": ("penstock.spark.batches.driver:Driver.close", "before", "driver"),
+    "closed": ("penstock.spark.batches.driver:Driver.close", "after", "driver"),
     # workers
     "state half written": ("penstock.state.files:_write_through", "half", "worker"),
     "state not renamed": ("penstock.state.files:_write_through", "after", "worker"),
     "state written": ("penstock.state.store:StateStore.write", "after", "worker"),
-    "state loaded": ("penstock.spark.task_state:load", "after", "worker"),
-    "task done": ("penstock.spark.messages:to_batch", "after", "worker"),
+    "state loaded": ("penstock.spark.batches.task_state:load", "after", "worker"),
+    "task done": ("penstock.spark.batches.messages:to_batch", "after", "worker"),
 }
 
 

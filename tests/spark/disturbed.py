@@ -19,7 +19,7 @@ from pyspark import TaskContext
 import penstock as ps
 from penstock.metrics.batches import BatchProgress
 from penstock.query.user_functions import Context
-from penstock.spark.summary import SparkSummary
+from penstock.spark.batches.summary import SparkSummary
 from penstock.state.store import StateStore
 
 ROOT = Path(__file__).parents[2]

@@ -12,21 +12,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.connectors.reader import NodeSource
+from penstock.connectors.writer import NodeSink
 from penstock.engine.settings import Settings
-from penstock.engine.sinks.base import NodeSink
-from penstock.engine.sources.reader import NodeSource
 from penstock.query.graph import Graph, SinkSpec, SourceSpec
 from penstock.routing.route import resized
-from penstock.spark.checkpoint import operators_of, resume
-from penstock.spark.driver import Driver
-from penstock.spark.job import Job, ShippedJob, for_tasks
-from penstock.spark.map_task import MapTask, WholeTask, is_whole
-from penstock.spark.messages import from_batches, to_batch
-from penstock.spark.pattern_logs import PatternLogs
-from penstock.spark.positions import Progress
-from penstock.spark.stage_task import StageTask
-from penstock.spark.stages import Kind, cut, whole
-from penstock.spark.stream_source import Range
+from penstock.spark.batches.driver import Driver
+from penstock.spark.batches.job import Job, ShippedJob, for_tasks
+from penstock.spark.batches.map_task import MapTask, WholeTask, is_whole
+from penstock.spark.batches.messages import from_batches, to_batch
+from penstock.spark.batches.stage_task import StageTask
+from penstock.spark.batches.stages import Kind, cut, whole
+from penstock.spark.batches.stream_source import Range
+from penstock.spark.checkpoint.folders import operators_of, resume
+from penstock.spark.checkpoint.pattern_logs import PatternLogs
+from penstock.spark.checkpoint.positions import Progress
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
@@ -191,7 +191,7 @@ class InProcess:
 
 
 def _message(task: int, channel: int) -> Any:
-    from penstock.spark.messages import Message
+    from penstock.spark.batches.messages import Message
 
     return Message(task, channel, 0, b"{}")
 

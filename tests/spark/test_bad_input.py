@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.engine.sources.columns import Rows
-from penstock.engine.sources.reader import NodeSource, Reader
+from penstock.connectors.memory.columns import Rows
+from penstock.connectors.reader import NodeSource, Reader
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import PenstockError, QueryError, RunError
@@ -26,8 +26,8 @@ from penstock.state.errors import StateError
 from penstock.state.manifest import FORMAT, Manifest
 from penstock.state.store import StateStore
 from tests.reference import Row
+from tests.spark.checkpoint.test_resume import check, expected_of, lanes, stopped_after, written
 from tests.spark.processes import ROOT
-from tests.spark.test_resume import check, expected_of, lanes, stopped_after, written
 
 
 def told_by(run: Callable[[], object], kind: type[PenstockError] = PenstockError) -> str:

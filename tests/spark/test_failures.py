@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.query.errors import RunError
-from penstock.spark.cluster import LocalCluster
+from penstock.spark.session.cluster import LocalCluster
 from penstock.state.store import StateStore
 from tests.spark.disturbed import BATCH_EVENTS, Mishap, Rows, Script, build, expected, rows_of, wait_for
 

@@ -16,8 +16,8 @@ from lab.sim.detection_control import ByCpu, ByQueueing, Constant, Controller
 from lab.sim.queue_lengths import QueueLengths
 from lab.workloads.no_passing.data import ENTRY, EXIT, Arrivals, NoPassingSettings, passings
 from lab.workloads.no_passing.detector import predicates
-from penstock.cep.selections import EventBatch
-from penstock.cep.splitter import Splitter
+from penstock.cep.selections.selections import EventBatch
+from penstock.cep.selections.splitter import Splitter
 from penstock.scaling.degree import Requirement
 from penstock.scaling.forecast import Forecast, Line, Naive
 from penstock.scaling.planner import QueueingPlanner

@@ -22,7 +22,7 @@ from lab.bench.faults.inputs import ADS, CARS, TICK_COUNT, TICKS, ticks
 from lab.bench.faults.unprotected import Protection, switch_off
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

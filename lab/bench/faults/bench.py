@@ -24,7 +24,7 @@ from lab.bench.faults.second import at_once, second_starts
 from lab.bench.faults.table import Outcome
 from lab.bench.faults.unprotected import Protection
 from lab.bench.measuring.report import Options, Report, progress
-from penstock.spark.cluster import LocalCluster
+from penstock.spark.session.cluster import LocalCluster
 
 #: The seed of a run; without it each run draws one, which it tells.
 SEED = "PENSTOCK_FAULTS_SEED"

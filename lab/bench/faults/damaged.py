@@ -10,7 +10,7 @@ from lab.bench.faults.damage import Damage, damage, kinds_of_files
 from lab.bench.faults.run import Ending, Role
 from lab.bench.faults.table import Outcome
 from lab.bench.faults.world import World
-from penstock.engine.sinks.deliveries import delivery_of
+from penstock.connectors.deliveries import delivery_of
 from penstock.state.store import StateStore
 
 _DAMAGES = 4

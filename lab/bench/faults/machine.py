@@ -12,7 +12,7 @@ from lab.bench.faults.disk import SmallDisk
 from lab.bench.faults.power import PowerRecorder
 from lab.bench.faults.run import Role
 from lab.bench.faults.world import Fault, World
-from penstock.spark.cluster import LocalCluster
+from penstock.spark.session.cluster import LocalCluster
 
 _FULL_S = 15.0
 _CUTS = 2

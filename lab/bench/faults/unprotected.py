@@ -11,8 +11,8 @@ import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.sinks.parquet_delivery import ParquetDelivery
-from penstock.engine.sinks.text_delivery import TextDelivery
+from penstock.connectors.files.parquet_delivery import ParquetDelivery
+from penstock.connectors.files.text_delivery import TextDelivery
 from penstock.state.store import StateStore
 
 if TYPE_CHECKING:

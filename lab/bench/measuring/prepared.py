@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from lab.workloads.mix import LINEAR_ROAD, TAXI, YAHOO
 from penstock.app import App
-from penstock.engine.sinks.discard import Discard
-from penstock.engine.sources.generator import Fill, Generator
-from penstock.engine.sources.pacing import Rate
-from penstock.query.stream import Stream
+from penstock.connectors.memory.discard import Discard
+from penstock.connectors.memory.generator import Fill, Generator
+from penstock.connectors.pacing import Rate
+from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 
 _SECOND_US = 1_000_000

@@ -9,9 +9,9 @@ import numpy as np
 from lab.bench.measuring.report import progress
 from penstock.app import App
 from penstock.engine.node import Node
-from penstock.query.degree import Degree
 from penstock.query.expr import col
-from penstock.query.patterns import event
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.patterns import event
 from penstock.query.types import Schema
 from penstock.sinks import Discard
 from penstock.sources import Columns

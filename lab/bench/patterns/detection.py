@@ -11,9 +11,9 @@ from lab.bench.measuring.report import median, progress
 from lab.workloads.no_passing.data import FIELDS, NoPassingSettings, Passings, passings
 from lab.workloads.no_passing.detector import NoPassing, predicates
 from penstock.app import App
-from penstock.cep.instances import Assigned, EventBuffer, work_on
-from penstock.cep.selections import EventBatch
-from penstock.cep.splitter import Splitter
+from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
+from penstock.cep.selections.selections import EventBatch
+from penstock.cep.selections.splitter import Splitter
 from penstock.engine.node import Node
 from penstock.query.types import Schema
 from penstock.sinks import Discard

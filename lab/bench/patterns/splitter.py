@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from lab.bench.measuring.report import median
-from penstock.cep.selections import EventBatch, Predicates
-from penstock.cep.splitter import Splitter
-from penstock.cep.splitter_pairs import Sequence, one_of
-from penstock.cep.splitter_rows import RowPredicates
-from penstock.cep.splitter_windows import TimeWindows, TupleWindows
+from penstock.cep.selections.selections import EventBatch, Predicates
+from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter_pairs import Sequence, one_of
+from penstock.cep.selections.splitter_rows import RowPredicates
+from penstock.cep.selections.splitter_windows import TimeWindows, TupleWindows
 
 WINDOW = 10_000  # events, as in the paper
 OVERLAPS = (1, 10, 100, 1_000, 10_000)

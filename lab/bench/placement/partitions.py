@@ -13,8 +13,8 @@ from lab.bench.measuring.report import median, progress
 from lab.sim.cluster_apps import comm_count, top_n
 from lab.workloads.mix import linear_road_queries, mix_queries
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
 from penstock.placement.catalogue import PARTITIONERS
 from penstock.placement.measured import measured_graph
 from penstock.placement.network import check_installed

@@ -29,7 +29,7 @@ from lab.bench.traffic_feed import (
     measure,
 )
 from penstock.app import App
-from penstock.engine.sinks.callback import Callback
+from penstock.connectors.memory.callback import Callback
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
 from penstock.query.user_functions import Context, ProcessFunction
@@ -128,7 +128,7 @@ class GroupedTraffic:
         return {"one_group": None, "groups_auto": "auto", "groups_named": [[HEAVY]]}[self.name]
 
     def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
-        from penstock.spark.frames import SparkStream
+        from penstock.spark.frames.streams import SparkStream
         from penstock.spark.runtime import Spark
 
         reader = self._session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", _FILES_PER_BATCH)
@@ -199,7 +199,7 @@ def heavy_app(source: Source, light: int, rounds: int, arrivals: Arrivals, heavy
 
 def measure_on_spark(spans: Mapping[str, Span]) -> dict[str, Any]:
     """All systems over the same files, one after the other in one session; figures and the ratios."""
-    from penstock.spark.session import spark_session
+    from penstock.spark.session.start import spark_session
 
     results: dict[str, Measured] = {}
     systems: dict[str, GroupedTraffic] = {}

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from lab.sim.traffic_load import TrafficLoad
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
+from penstock.connectors.memory.generator import Generator
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
-from penstock.engine.sources.generator import Generator
 from penstock.metrics.run import RunMetrics
 from penstock.query.aggregates import avg
 from penstock.query.expr import col

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.engine.sources.paced import PacedReader
-from penstock.engine.sources.pacing import Pace
-from penstock.engine.sources.reader import Reader
+from penstock.connectors.paced import PacedReader
+from penstock.connectors.pacing import Pace
+from penstock.connectors.reader import Reader
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.workloads.traffic.simulation import TrafficSettings

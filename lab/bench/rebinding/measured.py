@@ -13,8 +13,8 @@ from lab.bench.measuring.report import progress
 from lab.bench.rebinding.frames import FrameTraffic
 from lab.bench.rebinding.simulated import mean_distribution
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.query.graph import Graph
 from penstock.workloads.traffic.queries import replicated

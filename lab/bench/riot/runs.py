@@ -23,9 +23,9 @@ from lab.bench.riot.operators import operator_figures, utilisation_variation
 from lab.workloads import riot
 from lab.workloads.riot.data import FIELDS, Messages
 from penstock.app import App
+from penstock.connectors.memory.callback import Callback
+from penstock.connectors.memory.generator import Generator
 from penstock.engine.node import Node
-from penstock.engine.sinks.callback import Callback
-from penstock.engine.sources.generator import Generator
 from penstock.metrics.run import RunMetrics
 from penstock.query.graph import Graph
 

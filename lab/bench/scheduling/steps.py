@@ -17,9 +17,9 @@ from lab.bench.measuring.report import progress
 from lab.bench.scheduling.systems import WORKLOADS, systems
 from lab.workloads.yahoo.data import FIELDS
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
+from penstock.connectors.memory.generator import Fill, Generator
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
-from penstock.engine.sources.generator import Fill, Generator
 from penstock.query.graph import Graph
 from penstock.query.types import Schema
 

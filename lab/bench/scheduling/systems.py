@@ -9,8 +9,8 @@ from itertools import cycle, islice
 from lab.bench.measuring.prepared import add_query
 from lab.bench.measuring.rates import Lengths, Paced, run_paced, run_unpaced
 from penstock.app import App
+from penstock.connectors.pacing import Rate
 from penstock.engine.node import Node
-from penstock.engine.sources.pacing import Rate
 from penstock.metrics.run import RunMetrics
 from penstock.query.graph import Graph
 from penstock.scheduling.catalogue import POLICIES

@@ -13,15 +13,15 @@ from lab.workloads.shop.data import ShopSettings
 from lab.workloads.shop.query import commcount, ledger, top_n
 from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.strings import StringPool
-from penstock.operators.base import Build, Operator
-from penstock.operators.catalogue import operator_for
-from penstock.operators.plan import plan
+from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.catalogue import operator_for
+from penstock.operators.run.plan import plan
 from penstock.query.graph import Graph, WindowAggregateSpec
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from lab.workloads.shop.data import ShopSettings, popularity
 from lab.workloads.shop.query import ledger
 from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
 from penstock.engine.node import Node
-from penstock.engine.sinks.discard import Discard
 from penstock.query.graph import Graph
 from penstock.routing.imbalance import load_imbalance
 

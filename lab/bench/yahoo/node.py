@@ -14,9 +14,9 @@ from lab.workloads.yahoo.fused import WINDOW_US, campaign_slots, fused_count, in
 from lab.workloads.yahoo.query import views_per_campaign
 from lab.workloads.yahoo.replay import YahooReplay
 from penstock.app import App
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.sinks.memory import Memory
-from penstock.engine.sources.generator import Generator
 from penstock.engine.summary import Summary
 from penstock.kernels.timing import KernelTimer
 from penstock.metrics.operators import cost_of_measuring_ns

@@ -12,8 +12,8 @@ from lab.bench.yahoo.plain import FILES_PER_BATCH, Views, YahooFiles, YahooRun, 
 from lab.workloads.yahoo.data import FIELDS, YahooEvents, YahooSettings
 from lab.workloads.yahoo.query import views_per_campaign
 from penstock.app import App
-from penstock.engine.sinks.callback import Callback
-from penstock.engine.sources.generator import Generator
+from penstock.connectors.memory.callback import Callback
+from penstock.connectors.memory.generator import Generator
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
 from penstock.query.types import Schema
@@ -33,7 +33,7 @@ _POLL_S = 0.05
 
 def run(options: Options) -> Report:
     """Both in turn, several times; the ratio is the median of the rounds' ratios."""
-    from penstock.spark.session import spark_session
+    from penstock.spark.session.start import spark_session
 
     rounds, batches = (9, 40) if options.full else (5, 14)
     settings = YahooSettings(events_per_second=_EVENTS_PER_SECOND)
@@ -85,7 +85,7 @@ def run(options: Options) -> Report:
 
 def run_penstock(session: SparkSession, files: YahooFiles, checkpoint: Path) -> YahooRun:
     """The same files through the same reader of Spark's."""
-    from penstock.spark.frames import SparkStream
+    from penstock.spark.frames.streams import SparkStream
 
     source = SparkStream(files.stream(session), bounded=True)
     views: Views = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.query.aggregates import avg, count
 from penstock.query.expr import Expr, col, when
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.windows import sliding, tumbling
 
 _SEGMENT = ("xway", "dir", "seg")

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.workloads.no_passing.data import ENTRY, EXIT
-from penstock.cep.instances import Columns, Matches
-from penstock.cep.selections import Ints
-from penstock.cep.splitter_pairs import Sequence, one_of
+from penstock.cep.selections.instances import Columns, Matches
+from penstock.cep.selections.selections import Ints
+from penstock.cep.selections.splitter_pairs import Sequence, one_of
 
 
 def predicates() -> Sequence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.workloads.riot.results import ESTIMATED
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 
 BLOCK = 5

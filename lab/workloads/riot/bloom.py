@@ -10,7 +10,7 @@ import xxhash
 from numpy.typing import NDArray
 from rbloom import Bloom
 
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 _FALSE_POSITIVES = 0.001
 

@@ -8,7 +8,7 @@ from functools import reduce
 from lab.workloads.riot.settings import OBSERVATIONS, RANGES
 from penstock.query.aggregates import first, max_
 from penstock.query.expr import col, when
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
 
 

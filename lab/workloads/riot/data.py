@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lab.workloads.riot.chance import bits, uniform
 from lab.workloads.riot.sensors import City
 from lab.workloads.riot.settings import OBSERVATIONS, UNITS, RiotSettings
-from penstock.engine.sources.generator import Generator
-from penstock.engine.sources.pacing import Rate
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.pacing import Rate
 
 FIELDS: tuple[tuple[str, str], ...] = (("ts", "timestamp"), ("message", "int64"), ("line", "string"))
 

@@ -7,7 +7,7 @@ each behind a filter for its share of the messages: the same graph, whichever sy
 from __future__ import annotations
 
 from penstock.query.expr import col
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 
 def dealt(stream: Stream, instances: int, *, name: str) -> list[Stream]:

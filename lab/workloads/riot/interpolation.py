@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 
 WINDOW = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.workloads.riot.results import PREDICTED
 from penstock.query.expr import Expr, col, lit, when
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 
 # The models that RIoTBench ships, trained with Weka on the city's data.

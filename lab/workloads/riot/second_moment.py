@@ -12,7 +12,7 @@ from typing import Any
 import xxhash
 
 from lab.workloads.riot.results import STATISTIC
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 
 ITEMS = 10

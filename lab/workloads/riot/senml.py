@@ -14,7 +14,7 @@ import orjson
 from numpy.typing import NDArray
 
 from lab.workloads.riot.settings import OBSERVATIONS, UNITS
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 Columns = dict[str, NDArray[Any]]
 

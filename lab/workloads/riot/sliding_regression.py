@@ -6,7 +6,7 @@ from operator import mul
 from typing import Any
 
 from lab.workloads.riot.results import STATISTIC
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 
 WINDOW = 10

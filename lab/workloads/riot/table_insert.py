@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engine.sinks.base import NodeSink, Writer
-from penstock.engine.sinks.memory import plain_rows
-from penstock.engine.sinks.paths import prepare_file
+from penstock.connectors.files.paths import prepare_file
+from penstock.connectors.memory.sink import plain_rows
+from penstock.connectors.writer import NodeSink, Writer
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
 

@@ -24,12 +24,12 @@ from lab.workloads.riot.table_insert import TableInsert
 from lab.workloads.riot.training_rows import rows_read, timer, write_training_table
 from penstock.query.connectors import Sink, Source
 from penstock.query.errors import QueryError
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 if TYPE_CHECKING:
     from penstock.app import App
-    from penstock.engine.sources.generator import Generator
-    from penstock.engine.sources.pacing import Rate
+    from penstock.connectors.memory.generator import Generator
+    from penstock.connectors.pacing import Rate
 
 #: How many instances an operator has; those not named have one.
 INSTANCES: dict[str, dict[str, int]] = {

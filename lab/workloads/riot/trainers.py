@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from lab.workloads.riot.prediction import WEIGHTS
 from lab.workloads.riot.settings import OBSERVATIONS
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 Columns = dict[str, NDArray[Any]]
 

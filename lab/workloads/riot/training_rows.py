@@ -14,10 +14,10 @@ from lab.workloads.riot.chance import uniform
 from lab.workloads.riot.data import readings
 from lab.workloads.riot.prediction import INTERCEPT, WEIGHTS
 from lab.workloads.riot.settings import OBSERVATIONS, RiotSettings
-from penstock.engine.sources.generator import Generator
-from penstock.engine.sources.pacing import Rate
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.pacing import Rate
 from penstock.query.errors import RunError
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 TIMER_FIELDS: tuple[tuple[str, str], ...] = (
     ("ts", "timestamp"),

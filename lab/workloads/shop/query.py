@@ -10,7 +10,7 @@ from typing import Any
 from penstock.query.aggregates import count
 from penstock.query.durations import Duration
 from penstock.query.expr import col
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import tumbling

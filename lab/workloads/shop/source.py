@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lab.workloads.shop.data import FIELDS, VOCABULARY, ShopEvents, ShopSettings
-from penstock.engine.sources.generator import Generator
-from penstock.engine.sources.pacing import Rate
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.pacing import Rate
 from penstock.query.types import Schema
 
 EVENT_TIME = "ts"

@@ -7,7 +7,7 @@ from typing import Any
 from lab.workloads.yahoo.data import YahooEvents
 from penstock.query.aggregates import count
 from penstock.query.expr import col
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
 
 

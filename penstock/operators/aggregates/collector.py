@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
 from penstock.operators.aggregates.accumulator import Finished, Place
-from penstock.operators.panes import ranges
+from penstock.operators.windows.panes import ranges
 from penstock.query.types import DataType
 
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from penstock.query.aggregates import avg, count
 from penstock.query.expr import col
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.engine.sources.generator import Generator
+from penstock.connectors.memory.generator import Generator
 from penstock.query.types import Schema
 from penstock.workloads.traffic.simulation import FIELDS, TrafficSettings, TrafficSimulation
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lab.bench.faults.power import PowerRecorder
-from penstock.engine.sinks.durable import LogFile, replace_file, sync
-from penstock.engine.sinks.paths import make_folder
+from penstock.connectors.files.durable import LogFile, replace_file, sync
+from penstock.connectors.files.paths import make_folder
 from penstock.state.files import Folder
 
 

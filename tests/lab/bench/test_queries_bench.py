@@ -12,8 +12,8 @@ import pytest
 
 from lab.bench.queries import check_rows, expected_rows, query_names, ratios, same_rows, traffic_app
 from lab.bench.traffic_feed import Arrivals, Batch, Feed, Measured, Span, TrafficFiles, measure
+from penstock.connectors.files.source import Parquet
 from penstock.engine.node import Node
-from penstock.engine.sources.files import Parquet
 from penstock.query.errors import PenstockError
 from penstock.workloads.traffic.simulation import TrafficSettings
 

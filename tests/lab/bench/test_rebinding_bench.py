@@ -49,13 +49,13 @@ from lab.bench.rebinding.simulated import (
 from lab.sim.rebinding import SERVER, VARIANTS, Setting
 from lab.sim.traffic_load import TrafficLoad
 from penstock.app import App
+from penstock.connectors.memory.discard import Discard
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.paced import PacedReader
+from penstock.connectors.reader import Reader
 from penstock.engine.assembly import assemble
 from penstock.engine.node import Node
 from penstock.engine.settings import Settings
-from penstock.engine.sinks.discard import Discard
-from penstock.engine.sources.generator import Generator
-from penstock.engine.sources.paced import PacedReader
-from penstock.engine.sources.reader import Reader
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import LatencyMarker, Mark
 from penstock.memory.layout import Layout

@@ -11,10 +11,10 @@ from lab.sim.detection_control import ByCpu, ByQueueing, Constant, Frame
 from lab.sim.queue_lengths import QueueLengths
 from lab.workloads.no_passing.data import ENTRY, EXIT, NoPassingSettings, passings
 from lab.workloads.no_passing.detector import NoPassing, predicates
-from penstock.cep.assignment import Assignment
-from penstock.cep.instances import Assigned, EventBuffer, work_on
-from penstock.cep.selections import EventBatch
-from penstock.cep.splitter import Splitter
+from penstock.cep.selections.assignment import Assignment
+from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
+from penstock.cep.selections.selections import EventBatch
+from penstock.cep.selections.splitter import Splitter
 from penstock.scaling.degree import Requirement
 from penstock.scaling.planner import QueueingPlanner
 from penstock.scaling.profiles import measure_profile

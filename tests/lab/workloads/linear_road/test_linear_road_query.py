@@ -11,10 +11,10 @@ import pytest
 from lab.workloads.linear_road.data import FIELDS, LinearRoadEvents, LinearRoadSettings
 from lab.workloads.linear_road.query import tolls
 from penstock.app import App
+from penstock.connectors.memory.columns import Rows
+from penstock.connectors.memory.generator import Generator
+from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.sinks.memory import Memory
-from penstock.engine.sources.columns import Rows
-from penstock.engine.sources.generator import Generator
 from penstock.query.graph import KINDS
 from penstock.query.types import Schema
 from tests.reference import Row, run_reference

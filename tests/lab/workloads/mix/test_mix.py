@@ -6,8 +6,8 @@ import pytest
 
 from lab.workloads.mix import linear_road_queries, mix_queries, taxi_queries, yahoo_queries
 from penstock.app import App
+from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.sinks.memory import Memory
 from penstock.query.graph import SinkSpec, SourceSpec
 
 

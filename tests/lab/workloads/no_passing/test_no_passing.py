@@ -14,9 +14,9 @@ from lab.workloads.no_passing.data import (
     rush_rate,
 )
 from lab.workloads.no_passing.detector import NoPassing, predicates
-from penstock.cep.instances import Assigned, EventBuffer, work_on
-from penstock.cep.selections import EventBatch
-from penstock.cep.splitter import Splitter
+from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
+from penstock.cep.selections.selections import EventBatch
+from penstock.cep.selections.splitter import Splitter
 
 
 def test_every_vehicle_takes_twelve_and_a_half_to_fifteen_minutes() -> None:

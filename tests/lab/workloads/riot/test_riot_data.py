@@ -14,7 +14,7 @@ from lab.workloads.riot.chance import uniform
 from lab.workloads.riot.data import Messages, readings, source
 from lab.workloads.riot.sensors import City
 from lab.workloads.riot.settings import OBSERVATIONS, RANGES, RiotSettings
-from tests.engine.sources.drain import rows_of
+from tests.connectors.drain import rows_of
 
 NAMES = ["source", "longitude", "latitude", *OBSERVATIONS]
 

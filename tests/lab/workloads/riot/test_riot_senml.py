@@ -16,7 +16,7 @@ from lab.workloads.riot.cleaning import annotated, joined, range_filtered
 from lab.workloads.riot.data import FIELDS
 from lab.workloads.riot.prediction import classified, predicted
 from lab.workloads.riot.settings import OBSERVATIONS, UNITS
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 Row = dict[str, Any]
 

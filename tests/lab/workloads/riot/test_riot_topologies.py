@@ -15,8 +15,8 @@ import penstock as ps
 from lab.workloads import riot
 from lab.workloads.riot.data import FIELDS
 from penstock.query.errors import QueryError
-from tests.engine.mosquitto import broker, needs_mosquitto
-from tests.engine.sources.drain import rows_of
+from tests.connectors.drain import rows_of
+from tests.connectors.mqtt.mosquitto import broker, needs_mosquitto
 from tests.engine.test_equivalence import difference
 from tests.reference import interpret
 

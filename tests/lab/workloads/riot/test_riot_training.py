@@ -19,7 +19,7 @@ from lab.workloads.riot.trainers import decision_tree, linear_regression, quarti
 from lab.workloads.riot.training_rows import RowsReader, timer, training_rows, write_training_table
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
-from tests.engine.sources.drain import rows_of
+from tests.connectors.drain import rows_of
 
 SMALL = RiotSettings(table_rows=450, range_rows=200, events_per_second=10, base_ms=1)
 

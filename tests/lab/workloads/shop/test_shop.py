@@ -15,9 +15,9 @@ from lab.workloads.shop.data import FIELDS, VOCABULARY, ShopEvents, ShopSettings
 from lab.workloads.shop.query import Ledger, commcount, ledger, top_n
 from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.app import App
+from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.sinks.memory import Memory
-from penstock.query.stream import Stream
+from penstock.query.stream.stream import Stream
 
 Columns = dict[str, NDArray[Any]]
 

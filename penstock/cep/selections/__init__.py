@@ -1,0 +1,1 @@
+"""Selections at work: splitters, instances of detectors, and mergers."""

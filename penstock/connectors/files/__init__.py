@@ -1,0 +1,1 @@
+"""Files and folders as sources and as sinks."""

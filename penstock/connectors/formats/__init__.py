@@ -1,0 +1,1 @@
+"""Formats: bytes into columns and back, whatever they came from."""

@@ -1,0 +1,1 @@
+"""Events and results inside the process: columns, generators, callbacks, the terminal."""

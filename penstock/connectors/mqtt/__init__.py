@@ -1,0 +1,1 @@
+"""Messages of an MQTT broker, in and out."""

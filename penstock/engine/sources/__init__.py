@@ -1,1 +1,0 @@
-"""The node runtime's sources: columns in memory, generators, files, and lines from a socket."""

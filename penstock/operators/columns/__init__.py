@@ -1,0 +1,1 @@
+"""Operators without state: one event in, some out."""

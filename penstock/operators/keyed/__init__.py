@@ -1,0 +1,1 @@
+"""Operators that remember something for each key."""

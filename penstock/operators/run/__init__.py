@@ -1,0 +1,1 @@
+"""What every operator is at run time, and how a graph becomes operators."""

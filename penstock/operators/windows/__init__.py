@@ -1,0 +1,1 @@
+"""Operators over windows: aggregates, rankings, co-groups."""

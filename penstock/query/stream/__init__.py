@@ -1,0 +1,1 @@
+"""Streams: what users write queries with."""

@@ -1,0 +1,683 @@
+"""Streams: what a user writes queries with. Every method gives a new stream and computes nothing.
+
+The examples use ``cars``, a stream with the columns ts, id, lane and speed, and ``tolls`` with ts, car and
+paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from penstock.query.aggregates import Aggregate
+from penstock.query.durations import Duration, positive_us
+from penstock.query.errors import QueryError, Writing
+from penstock.query.expr import Expr
+from penstock.query.failures import OnError
+from penstock.query.function_versions import checked_version
+from penstock.query.graph import (
+    BatchSpec,
+    CoGroupSpec,
+    DeduplicateSpec,
+    FilterSpec,
+    FlatMapSpec,
+    MatchSetSpec,
+    NamedExprs,
+    Port,
+    SelectSpec,
+    SourceSpec,
+    Spec,
+    UnionSpec,
+    Version,
+    sets_aside,
+)
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.modes import chosen_mode
+from penstock.query.patterns.patterns import Pattern
+from penstock.query.step import BAD_RECORDS, TIMED_SPECS, Feed, Step, check_columns, check_name, check_timed
+from penstock.query.stream.joins import (
+    On,
+    check_aligned,
+    check_window,
+    interval_joined,
+    joined_keys,
+    union_schema,
+    window_joined,
+)
+from penstock.query.stream.lookup import looked_up
+from penstock.query.stream.projection import (
+    check_function,
+    chosen,
+    computed,
+    condition,
+    exploded,
+    exploded_schema,
+    known_columns,
+    overwritten,
+    passed_through,
+    projected_schema,
+    renamed,
+    without,
+)
+from penstock.query.types import DataType, Schema
+from penstock.query.windows import Window
+
+if TYPE_CHECKING:
+    from penstock.query.patterns.sets import PatternSet
+    from penstock.query.stream.keyed import KeyedStream, WindowedStream
+
+Columns = Mapping[str, Any]  # {name: expression or constant}
+Output = Schema | Mapping[str, str | DataType]
+
+
+class Stream:
+    """Events of one schema, in time. Made by ``App.source`` and by the methods of other streams.
+
+    Every step takes a ``name``, its id in metrics and errors. Columns called "name" are passed in a dict:
+    ``with_columns({"name": ...})``.
+    """
+
+    __slots__ = ("_feed",)
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of every event."""
+        return self._feed.schema
+
+    @property
+    def time_column(self) -> str | None:
+        """The column that always equals the event time, if there is one."""
+        return self._feed.time_column
+
+    # -- one event in, at most one out ------------------------------------------------------------------
+
+    def filter(self, predicate: Expr | bool, *, name: str | None = None) -> Self:
+        """The events for which ``predicate`` is true (not false, not null).
+
+        >>> cars.filter(col("speed") > 30)
+        <Stream filter: ts: timestamp, id: int64, lane: int32, speed: float64?>
+        """
+        with Writing("filter", name) as writing:
+            spec = FilterSpec(condition(predicate, self.schema))
+            return self._handed_on(
+                self._step(writing, name, spec, self.schema, self.time_column), _same(self.schema)
+            )
+
+    def select(self, *columns: str | Columns, name: str | None = None, **computed_columns: Any) -> Self:
+        """These columns and no others.
+
+        >>> cars.select("lane", kmh=col("speed") * 3.6).schema
+        Schema(lane: int32, kmh: float64?)
+        """
+        with Writing("select", name) as writing:
+            return self._project(writing, name, chosen(columns, computed_columns))
+
+    def with_columns(
+        self, columns: Columns | None = None, /, *, name: str | None = None, **more: Any
+    ) -> Self:
+        """All columns, and these besides or instead.
+
+        >>> cars.with_columns(fast=col("speed") > 30).schema
+        Schema(ts: timestamp, id: int64, lane: int32, speed: float64?, fast: bool?)
+        """
+        with Writing("with_columns", name) as writing:
+            added = chosen((columns or {},), more)
+            if not added:
+                raise QueryError(
+                    "with_columns needs a column", hint="write e.g. with_columns(kmh=col('speed') * 3.6)"
+                )
+            return self._project(writing, name, overwritten(self.schema, added))
+
+    def drop(self, *columns: str, name: str | None = None) -> Self:
+        """All columns but these."""
+        with Writing("drop", name) as writing:
+            if not columns:
+                raise QueryError("drop needs a column", hint="write e.g. drop('lane')")
+            dropped = known_columns(columns, self.schema, "columns")
+            return self._project(writing, name, without(self.schema, dropped))
+
+    def rename(
+        self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **more: str
+    ) -> Self:
+        """The same columns, some under other names: ``rename(old="new")``."""
+        with Writing("rename", name) as writing:
+            names = {**(columns or {}), **more}
+            if not names:
+                raise QueryError("rename needs a column", hint="write rename(old='new')")
+            return self._project(writing, name, renamed(self.schema, names))
+
+    def lookup(
+        self,
+        table: Any,
+        on: On,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        how: str = "inner",
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """Each event with the columns of the row of a static table that has the same key.
+
+        ``table`` is a pyarrow.Table, a dict of lists or arrays, or a pandas DataFrame, with unique keys;
+        ``on`` names the key, or maps the stream's to the table's; ``columns`` lists what to add, or maps
+        new names to the table's. ``how="inner"`` drops events without a match, ``"left"`` keeps them with
+        nulls.
+
+        >>> cars.lookup({"lane": [1, 2], "road": ["A1", "A2"]}, on="lane", how="left").schema["road"]
+        Field(name='road', dtype=string, nullable=True)
+        """
+        with Writing("lookup", name) as writing:
+            spec, added = looked_up(self.schema, table, on, columns, how)
+            step = self._step(writing, name, spec, Schema([*self.schema, *added]), self.time_column)
+            return self._handed_on(step, _same(self.schema))
+
+    # -- one event in, any number out -------------------------------------------------------------------
+
+    def explode(
+        self,
+        rows: Iterable[Columns],
+        where: Sequence[Expr | None] | None = None,
+        keep: Sequence[str] = (),
+        *,
+        name: str | None = None,
+    ) -> Self:
+        """One event per row, computed from each event; compiled, unlike ``flat_map``.
+
+        A row whose condition in ``where`` does not hold is left out; columns in ``keep`` are in every row.
+
+        >>> rows = [dict(what=lit("lane"), value=col("lane")), dict(what=lit("speed"), value=col("speed"))]
+        >>> cars.explode(rows, where=[None, col("speed").is_not_null()], keep=["ts", "id"]).schema
+        Schema(ts: timestamp, id: int64, what: string, value: float64?)
+        """
+        with Writing("explode", name) as writing:
+            spec = exploded(self.schema, rows, where, (keep,) if isinstance(keep, str) else tuple(keep))
+            passed = passed_through(spec.rows)
+            time = passed.get(self.time_column) if self.time_column else None
+            step = self._step(writing, name, spec, exploded_schema(spec.rows, self.schema), time)
+            return self._handed_on(step, passed)
+
+    def flat_map(
+        self,
+        function: Callable[[dict[str, Any]], Iterable[dict[str, Any]]],
+        output: Output,
+        *,
+        on_error: str = "stop",
+        version: Version = None,
+        name: str | None = None,
+    ) -> Stream:
+        """``function(event) -> iterable of dicts``: any Python, at its price of microseconds per event.
+
+        With ``on_error="set_aside"`` an event for which it raises does not end the run: see ``failed``.
+
+        ``version`` says of which version the function is: if it changes, the step and those behind it start
+        without state; as long as it stays, changed code is taken for the same.
+        """
+        with Writing("flat_map", name) as writing:
+            check_function(function, "flat_map")
+            spec = FlatMapSpec(function, chosen_mode(OnError, on_error, "on_error"), checked_version(version))
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
+
+    def batch(
+        self,
+        function: Callable[[Any], Any],
+        output: Output,
+        arrow: bool = False,
+        *,
+        on_error: str = "stop",
+        version: Version = None,
+        name: str | None = None,
+    ) -> Stream:
+        """``function(columns) -> columns`` over many events at once, each treated by itself.
+
+        ``columns`` is a dict of numpy arrays or, with ``arrow``, a ``pyarrow.RecordBatch``. If the result
+        has fewer or more rows than came in, its column ``_row`` says which input row each comes from. Where
+        batches are cut depends on the load: a result that mixes the events of a batch is not reproducible.
+
+        With ``on_error="set_aside"`` a batch for which it raises is halved until the events that fail stand
+        alone, at the price of up to 2 log2(events) calls for each of them: see ``failed``.
+
+        ``version`` says of which version the function is: if it changes, the step and those behind it start
+        without state; as long as it stays, changed code is taken for the same.
+        """
+        with Writing("batch", name) as writing:
+            check_function(function, "batch")
+            spec = BatchSpec(
+                function, bool(arrow), chosen_mode(OnError, on_error, "on_error"), checked_version(version)
+            )
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None)))
+
+    # -- several streams --------------------------------------------------------------------------------
+
+    def union(self, *others: Stream, name: str | None = None) -> Stream:
+        """The events of all: same column names and types; nullable where one of them is."""
+        with Writing("union", name) as writing:
+            if not others:
+                raise QueryError("union needs another stream", hint="write a.union(b)")
+            for other in others:
+                self._check_stream(other)
+            schema = union_schema([self.schema, *(other.schema for other in others)])
+            feeds = [self._feed]
+            for other in others:
+                same_order = other.schema.names == schema.names
+                feeds.append(other._feed if same_order else other.select(*schema.names)._feed)
+            time = self.time_column if len({feed.time_column for feed in feeds}) == 1 else None
+            reasons = {feed.untimed for feed in feeds}
+            untimed = (
+                BAD_RECORDS if BAD_RECORDS in reasons else self._feed.untimed if len(reasons) == 1 else None
+            )
+            step = self._step(writing, name, UnionSpec(), schema, time, feeds[1:])
+            return Stream(Feed(replace(step, untimed=untimed)))
+
+    def join(self, other: Stream, on: On, window: Window, *, name: str | None = None) -> Stream:
+        """Pairs of events with equal keys in the same window.
+
+        The result has window_start, window_end, all columns of this stream, and those of the other but its
+        keys; a name that both have gets ``_right`` for the other's. Null keys match nothing.
+
+        >>> cars.join(tolls, on={"id": "car"}, window=tumbling("1m")).schema.names
+        ('window_start', 'window_end', 'ts', 'id', 'lane', 'speed', 'ts_right', 'paid')
+        """
+        with Writing("join", name) as writing:
+            self._check_joinable(other)
+            spec, schema = window_joined(self.schema, other.schema, on, window)
+            return Stream(Feed(self._step(writing, name, spec, schema, None, [other._feed])))
+
+    def interval_join(
+        self, other: Stream, on: On, lower: Duration, upper: Duration, *, name: str | None = None
+    ) -> Stream:
+        """Pairs with equal keys whose times lie close: ``lower <= other's time - this one's time <= upper``.
+
+        >>> cars.interval_join(tolls, on={"id": "car"}, lower="-5s", upper="10s").schema.names
+        ('ts', 'id', 'lane', 'speed', 'ts_right', 'paid')
+        """
+        with Writing("interval_join", name) as writing:
+            self._check_joinable(other)
+            spec, schema = interval_joined(self.schema, other.schema, on, lower, upper)
+            return Stream(Feed(self._step(writing, name, spec, schema, None, [other._feed])))
+
+    def cogroup(
+        self,
+        other: Stream,
+        on: On,
+        window: Window,
+        function: Callable[[Any], Iterable[dict[str, Any]]],
+        output: Output,
+        *,
+        name: str | None = None,
+    ) -> Stream:
+        """``function(group) -> iterable of dicts``, once per key and window with the events of both sides.
+
+        ``group`` is a :class:`penstock.Group`. One side may be empty. A null key is a key like any other.
+        """
+        with Writing("cogroup", name) as writing:
+            self._check_joinable(other)
+            check_function(function, "cogroup")
+            pairs = joined_keys(on, self.schema, other.schema)
+            spec = CoGroupSpec(pairs, check_aligned(window, "a co-group"), function)
+            return Stream(Feed(self._step(writing, name, spec, Schema.of(output), None, [other._feed])))
+
+    def group_join(
+        self,
+        other: Stream,
+        on: On,
+        window: Window,
+        aggregates: Mapping[str, Aggregate],
+        *,
+        where: Expr | bool | None = None,
+        select: Sequence[str | Columns] | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """Every event of this stream, once per window, with aggregates over the other's events that match it.
+
+        Those have equal keys and lie in the same window, and ``where`` is true of the pair; a name that both
+        have gets ``_right`` for the other's. Events without a match come too: their counts are 0, their other
+        aggregates null. ``select`` says what to make of window_start, window_end, the columns of this stream
+        and the aggregates, as a selection behind would; by default it is all of them.
+
+        >>> paid = cars.group_join(tolls, {"id": "car"}, tumbling("1m"), {"paid": sum_("paid")})
+        >>> paid.schema.names
+        ('window_start', 'window_end', 'ts', 'id', 'lane', 'speed', 'paid')
+        """
+        from penstock.query.stream.group_joins import group_joined
+
+        with Writing("group_join", name) as writing:
+            self._check_joinable(other)
+            spec, schema = group_joined(self.schema, other.schema, on, window, aggregates, where, select)
+            return Stream(Feed(self._step(writing, name, spec, schema, None, [other._feed])))
+
+    # -- keys and windows -------------------------------------------------------------------------------
+
+    def key_by(self, *columns: str, name: str | None = None, **computed_columns: Any) -> KeyedStream:
+        """The same events, grouped by these columns; computed ones are added to the events.
+
+        >>> cars.key_by("lane", fast=col("speed") > 30).keys
+        ('lane', 'fast')
+        """
+        from penstock.query.stream.keyed import KeyedStream
+
+        with Writing("key_by", name) as writing:
+            added = computed(computed_columns)
+            for key, _ in added:
+                if key in self.schema:
+                    raise QueryError(
+                        f"column '{key}' is there already", hint="give the computed key another name"
+                    )
+            keys = known_columns(columns, self.schema, "keys") + tuple(key for key, _ in added)
+            if not keys:
+                raise QueryError(
+                    "key_by needs a key", hint="write e.g. key_by('lane'); without keys leave it out"
+                )
+            keyed = Stream(self._feed)
+            if added:
+                keyed = keyed._project(writing, name, overwritten(self.schema, added))
+            elif name is not None:
+                check_name(name, "a step's name")
+            return KeyedStream(keyed._feed, keys)
+
+    def window(self, window: Window) -> WindowedStream:
+        """The events by windows of event time; ``agg`` or ``top`` says what becomes of each window."""
+        from penstock.query.stream.keyed import WindowedStream
+
+        with Writing("window"):
+            check_timed(self._feed)
+            return WindowedStream(self, (), check_window(window))
+
+    def deduplicate(self, *columns: str, within: Duration | None = None, name: str | None = None) -> Self:
+        """The first event of each key, by event time; with ``within``, another one after that long.
+
+        Without ``within`` every key is remembered for ever.
+        """
+        with Writing("deduplicate", name) as writing:
+            check_timed(self._feed)
+            keys = self._dedup_keys(known_columns(columns, self.schema, "keys"))
+            spec = DeduplicateSpec(keys, positive_us(within, "within"))
+            return self._handed_on(
+                self._step(writing, name, spec, self.schema, self.time_column), _same(self.schema)
+            )
+
+    # -- patterns ---------------------------------------------------------------------------------------
+
+    def match(
+        self,
+        pattern: Pattern,
+        output: Columns | None = None,
+        *,
+        within: Duration | None = None,
+        within_events: int | None = None,
+        contiguity: str | None = None,
+        after_match: str = "no_skip",
+        consumption: str = "unrestricted",
+        rows: str = "one",
+        max_runs: int | None = None,
+        degree: int | Degree | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """One event per match of a pattern, by key if there are keys: keys, match_start, match_end, output.
+
+        ``contiguity``: ``"next"`` passes over events that do not fit, ``"strict"`` none, ``"any"`` any.
+        ``after_match``: ``"no_skip"``, ``"to_next"`` (one match per first event) or ``"past_last"`` (matches
+        do not overlap). ``consumption="consumed"``: no event is in two matches. ``rows="all"``: one event per
+        event of the match. ``max_runs`` bounds the open runs of a key.
+
+        ``degree``: without a key, and unless matches depend on each other, so many instances share the events
+        that could begin a match, in as many tasks as there are. It changes no result, but ``max_runs`` then
+        bounds the runs of each first event. See :class:`penstock.Degree` for one that changes.
+
+        >>> slow, fast = event("slow", col("speed") < 10), event("fast", col("speed") > 40)
+        >>> jumps = cars.key_by("id").match(slow >> fast, {"lane": fast["lane"]}, within="10s")
+        >>> jumps.schema
+        Schema(id: int64, match_start: timestamp, match_end: timestamp, lane: int32)
+        """
+        from penstock.query.patterns.matching import matched
+
+        with Writing("match", name) as writing:
+            check_timed(self._feed)
+            spec, schema = matched(
+                self.schema,
+                self._match_keys,
+                pattern,
+                output,
+                within,
+                within_events,
+                contiguity,
+                after_match,
+                consumption,
+                rows,
+                max_runs,
+                degree,
+            )
+            return Stream(Feed(self._step(writing, name, spec, schema, None)))
+
+    def match_set(self, patterns: PatternSet, *, name: str | None = None) -> Stream:
+        """The matches of all patterns in a set, which may change while the app runs.
+
+        Keys, pattern, match_start, match_end, and the columns that the set declares.
+        """
+        from penstock.query.patterns.sets import PatternSet
+
+        with Writing("match_set", name) as writing:
+            check_timed(self._feed)
+            if not isinstance(patterns, PatternSet):
+                raise QueryError(
+                    "not a pattern set", detail=f"got {patterns!r}", hint="write PatternSet({'id': 'int64'})"
+                )
+            schema = patterns.bind(self.schema, self._match_keys)
+            spec = MatchSetSpec(self._match_keys, patterns)
+            return Stream(Feed(self._step(writing, name, spec, schema, None)))
+
+    def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
+        """The matches of a pattern written as SQL's ``MATCH_RECOGNIZE``; the guide says what is read.
+
+        >>> stops = cars.match_recognize('''MATCH_RECOGNIZE (
+        ...     PARTITION BY id ORDER BY ts
+        ...     MEASURES FIRST(SLOWER.speed) AS speed, COUNT(SLOWER.*) AS reports
+        ...     PATTERN (START_ SLOWER+ STOP) WITHIN INTERVAL '1' MINUTE
+        ...     DEFINE SLOWER AS speed < PREV(speed), STOP AS speed = 0)''')
+        >>> stops.schema.names
+        ('id', 'match_start', 'match_end', 'speed', 'reports')
+        """
+        from penstock.query.patterns.sql_patterns import parse_match_recognize
+
+        with Writing("match_recognize", name):
+            said = parse_match_recognize(text, self.schema, self.time_column)
+            if self._match_keys and self._match_keys != said.keys:
+                raise QueryError(
+                    "the stream has other keys than PARTITION BY",
+                    detail=f"got {', '.join(self._match_keys)} and {', '.join(said.keys) or 'none'}",
+                    hint="leave key_by out",
+                )
+            keyed = self.key_by(*said.keys) if said.keys else self
+            return keyed.match(
+                said.pattern,
+                said.output,
+                within=said.within,
+                within_events=said.within_events,
+                contiguity="strict",
+                after_match=said.after_match,
+                rows=said.rows,
+                max_runs=max_runs,
+                name=name,
+            )
+
+    def detect(
+        self,
+        selections: Callable[[], Any],
+        detector: Callable[[], Any],
+        output: Mapping[str, tuple[int, str]],
+        *,
+        degree: int | Degree = 1,
+        assignment: str = "round_robin",
+        version: Version = None,
+        name: str | None = None,
+    ) -> Stream:
+        """What a detector of your own finds in selections of the stream: stretches that it looks at whole.
+
+        ``selections`` makes one of the families of ``ps.detection``, or predicates of your own; ``detector``
+        makes a detector, one for each instance. ``output`` says which columns a match has: the number of an
+        event in it, and that event's column. Besides it has ``sequence``, consecutive from 0, and
+        ``closed_at``. The degree says how many instances there are and never changes a result.
+
+        ``version`` says of which version selections and detector are: if it changes, the step and those
+        behind it start without state; as long as it stays, changed code is taken for the same.
+
+        >>> from penstock.cep.selections.splitter_windows import TupleWindows
+        >>> class NoPassing:
+        ...     def detect(self, columns, starts, stops): ...
+        >>> cars.detect(lambda: TupleWindows(9, 3), NoPassing, {"by": (1, "id")}, degree=2).schema
+        Schema(sequence: int64, closed_at: timestamp, by: int64)
+        """
+        from penstock.query.patterns.detecting import detected
+
+        with Writing("detect", name) as writing:
+            check_timed(self._feed)
+            if self._match_keys:
+                raise QueryError(
+                    "selections are cut from the whole stream, not by key",
+                    detail=f"got a stream keyed by {', '.join(self._match_keys)}",
+                    hint="leave key_by out; a family of selections takes by= a column",
+                )
+            spec, schema = detected(
+                self.schema, selections, detector, output, degree, assignment, checked_version(version)
+            )
+            return Stream(Feed(self._step(writing, name, spec, schema, "closed_at")))
+
+    @property
+    def _match_keys(self) -> tuple[str, ...]:
+        return ()
+
+    # -- side outputs -----------------------------------------------------------------------------------
+
+    def late(self, side: str = "left") -> Stream:
+        """The events that the operator just before left out because they came beyond their source's lateness.
+
+        A join has two inputs: ``side`` says whose late events.
+        """
+        with Writing("late"):
+            spec = self._feed.step.spec
+            if self._feed.port is not Port.MAIN or not isinstance(spec, TIMED_SPECS):
+                raise QueryError(
+                    "only operators that depend on time have a late output",
+                    detail=f"got a {self!r}",
+                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match, detect or "
+                    "process gave",
+                )
+            if side not in ("left", "right"):
+                raise QueryError(
+                    "side is 'left' or 'right'", detail=f"got {side!r}", hint="write side='right'"
+                )
+            if side == "right" and len(self._feed.step.inputs) < 2:
+                raise QueryError("there is one input only", detail=f"got a {self!r}", hint="leave side out")
+            return Stream(Feed(self._feed.step, Port.LATE if side == "left" else Port.LATE_RIGHT))
+
+    def failed(self) -> Stream:
+        """The events that the function of the step just before failed for, with ``error`` and ``step``.
+
+        Only of steps with ``on_error="set_aside"``. Such an event has left no rows and changed no state.
+
+        >>> kinds = cars.flat_map(str, {"text": "string"}, on_error="set_aside")
+        >>> kinds.failed().schema.names
+        ('ts', 'id', 'lane', 'speed', 'error', 'step')
+        """
+        with Writing("failed"):
+            if self._feed.port is not Port.MAIN or not sets_aside(self._feed.step.spec):
+                raise QueryError(
+                    "only a step that sets events aside has a failed output",
+                    detail=f"got a {self!r}",
+                    hint='give flat_map, batch or process on_error="set_aside", and call failed() on what it '
+                    "gave",
+                )
+            feed = Feed(self._feed.step, Port.FAILED)
+            check_columns(feed.schema)
+            return Stream(feed)
+
+    def bad_records(self) -> Stream:
+        """The records of a source that could not be read: partition, offset, record, reason."""
+        with Writing("bad_records"):
+            if self._feed.port is not Port.MAIN or not isinstance(self._feed.step.spec, SourceSpec):
+                raise QueryError(
+                    "only sources have bad records",
+                    detail=f"got a {self!r}",
+                    hint="call bad_records() on what app.source gave",
+                )
+            return Stream(Feed(self._feed.step, Port.BAD))
+
+    # -- how steps are made -----------------------------------------------------------------------------
+
+    def _step(
+        self,
+        writing: Writing,
+        name: str | None,
+        spec: Spec,
+        schema: Schema,
+        time_column: str | None,
+        others: Sequence[Feed] = (),
+    ) -> Step:
+        feed = self._feed
+        return Step(
+            scope=feed.step.scope,
+            label=writing.step,
+            name=None if name is None else check_name(name, "a step's name"),
+            spec=spec,
+            inputs=(feed, *others),
+            schema=schema,
+            time_column=time_column,
+            origin=writing.origin,
+            untimed=None if isinstance(spec, TIMED_SPECS) else feed.untimed,
+        )
+
+    def _project(self, writing: Writing, name: str | None, columns: NamedExprs) -> Self:
+        passed = passed_through((columns,))
+        time = passed.get(self.time_column) if self.time_column else None
+        schema = projected_schema(columns, self.schema)
+        return self._handed_on(self._step(writing, name, SelectSpec(columns), schema, time), passed)
+
+    def _handed_on(self, step: Step, passed: Mapping[str, str]) -> Self:
+        """The stream after a step that hands on the columns ``passed`` (old name → new name) unchanged."""
+        return type(self)(Feed(step))
+
+    def _dedup_keys(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        if not columns:
+            raise QueryError("deduplicate needs a key", hint="write e.g. deduplicate('id')")
+        return columns
+
+    def _check_joinable(self, other: Stream) -> None:
+        self._check_stream(other)
+        check_timed(self._feed)
+        check_timed(other._feed)
+
+    def _check_stream(self, other: object) -> None:
+        check_stream(other)
+        assert isinstance(other, Stream)
+        ours, theirs = self._feed.step.scope, other._feed.step.scope
+        if ours is not theirs:
+            raise QueryError(
+                "streams of two apps cannot be mixed",
+                detail=f"got one of app '{ours.name}' and one of app '{theirs.name}'",
+                hint="make both sources in one app",
+            )
+
+    def __repr__(self) -> str:
+        step = self._feed.step
+        port = "" if self._feed.port is Port.MAIN else f" {self._feed.port.value}"
+        return f"<{type(self).__name__} {step.label}{port}: {', '.join(map(str, self.schema))}>"
+
+
+def check_stream(value: object) -> None:
+    """Refuses what is not a stream, and says what it lacks."""
+    from penstock.query.stream.keyed import WindowedStream
+
+    if isinstance(value, WindowedStream):
+        raise QueryError(
+            "a window has no events yet", detail=f"got {value!r}", hint="add .agg(...) or .top(...)"
+        )
+    if not isinstance(value, Stream):
+        raise QueryError(
+            "not a stream", detail=f"got {value!r}", hint="pass what app.source or a stream's method gave"
+        )
+
+
+def _same(schema: Schema) -> dict[str, str]:
+    return {name: name for name in schema.names}

@@ -1,0 +1,124 @@
+"""Between two batches: what tasks measured by virtual partition, and the route that follows from it.
+
+A route is part of the version that a batch starts from. So a migration is nothing but another route in the
+next manifest: the new owner of a partition loads its state by version, the old one drops its warm copy, and a
+crash at any moment finds either the one route with its state or the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.operators.by_start import is_by_instance
+from penstock.routing.control import Memory, RoutingControl
+from penstock.routing.hot_keys import HotKey, beyond_routing, warning
+from penstock.routing.imbalance import load_imbalance
+from penstock.routing.load import Observed, partition_loads, task_loads
+from penstock.routing.route import Route, moves_between, resized
+from penstock.spark.batches.stages import Stages
+
+Reports = Sequence[Mapping[str, Any]]
+
+_log = logging.getLogger(__name__)
+
+
+class Balancing:
+    """Decides the route of every batch. ``told`` is what the newest batch's progress says about it."""
+
+    def __init__(self, control: RoutingControl | None, stages: Stages) -> None:
+        self.control, self._stages = control, stages
+        self.told: dict[str, Any] = {}
+        self._memory = Memory()
+        self._ran_with: Route | None = None  # the route of the batch before
+        self._warned: set[tuple[str, Any]] = set()
+
+    def after(self, reports: Reports, route: Route, tasks: int, wanted: int) -> Route:
+        """The route of the next batch, after one that ran with ``route`` on ``tasks``; ``wanted`` are the
+        tasks that the next one shall have."""
+        moved = 0 if self._ran_with is None else len(moves_between(self._ran_with, route))
+        self._ran_with = route
+        self.told = {"observed": moved}
+        measured = observed(reports, route, tasks)
+        if tasks > 1 and measured:
+            spent = zip(*(one.cpu_ns for one in measured.values()), strict=True)
+            self.told["task_cpu_ms"] = [round(sum(stages_ns) / 1e6, 3) for stages_ns in spent]
+            self.told["lit_by_stage"] = {stage: round(_lit(one), 4) for stage, one in measured.items()}
+            self._warn(reports, tasks)
+        if wanted != tasks:
+            self._memory = Memory(self._memory.loads)
+            return resized(route, wanted, self._memory.loads or None)
+        if tasks == 1 or self.control is None or not measured:
+            return route
+        decision, self._memory = self.control.look(list(measured.values()), self._memory)
+        plan = decision.planned
+        self.told |= {
+            "lit": round(decision.lit, 4),
+            "lit_expected": round(plan.lit_expected, 4),
+            "planned": len(plan.moves),
+            "requested": len(decision.moves),
+        }
+        return decision.requested
+
+    def _warn(self, reports: Reports, tasks: int) -> None:
+        """Tells once of every key that no routing can help with."""
+        found = beyond_routing(hot_keys(self._stages, reports), tasks)
+        if found:
+            self.told["hot_keys"] = [[hot.operator, hot.key, round(hot.share, 4)] for hot in found]
+        for hot in found:
+            if (hot.operator, hot.key) not in self._warned:
+                self._warned.add((hot.operator, hot.key))
+                _log.warning("%s", warning(hot, tasks))
+
+
+def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:
+    """What the tasks of a batch measured, by stage; stages that got no rows are left out."""
+    rows: dict[int, list[int]] = {}
+    held: dict[int, list[int]] = {}
+    cpu_ns: dict[int, list[float]] = {}
+    for report in reports:
+        for stage, counts in report.get("sent", {}).items():
+            _add(rows, int(stage), counts)
+        if "cpu_ns" in report:
+            times = cpu_ns.setdefault(report["stage"], [0.0] * tasks)
+            times[report["task"]] += report["cpu_ns"]
+            _add(held, report["stage"], report.get("held", ()))
+    return {
+        stage: Observed(route, tasks, tuple(rows[stage]), tuple(times), tuple(map(float, held[stage])))
+        for stage, times in sorted(cpu_ns.items())
+        if any(rows.get(stage, ()))
+    }
+
+
+def hot_keys(stages: Stages, reports: Reports) -> list[HotKey]:
+    """The keys that tasks found to be hot, with their share of all events that go to their operator."""
+    counts: dict[tuple[int, tuple[str, ...]], int] = {}
+    for report in reports:
+        for hot in report.get("hot", ()):
+            named = hot["channel"], tuple(hot["key"])
+            counts[named] = counts.get(named, 0) + hot["rows"]
+    totals: dict[int, int] = {}
+    for report in reports:
+        for channel, count in report.get("by_channel", {}).items():
+            totals[int(channel)] = totals.get(int(channel), 0) + count
+    found: list[HotKey] = []
+    for (channel, key), count in counts.items():
+        share = count / max(1, totals.get(channel, 0))
+        readers = sorted({node for (node, _), number in stages.carried.items() if number == channel})
+        found += [
+            HotKey(node, key[0] if len(key) == 1 else key, share)
+            for node in readers
+            if not is_by_instance(stages.graph[node].spec)
+        ]
+    return found
+
+
+def _lit(one: Observed) -> float:
+    return load_imbalance(task_loads(one.route, one.tasks, partition_loads(one)))
+
+
+def _add(totals: dict[int, list[int]], stage: int, counts: Sequence[int]) -> None:
+    known = totals.setdefault(stage, [0] * len(counts))
+    for place, count in enumerate(counts):
+        known[place] += count

@@ -1,0 +1,119 @@
+"""A stage behind a routing, in a task: loads the state of its virtual partitions, takes in what was sent,
+closes what the watermark passes, and writes the next version of the state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock.spark.batches import task_state
+from penstock.spark.batches.job import ShippedJob
+from penstock.spark.batches.messages import Message, as_json, from_batches, json_bytes, to_batch
+from penstock.spark.batches.stage_engine import StageEngine
+from penstock.spark.batches.stages import Kind
+from penstock.spark.checkpoint.positions import Progress, moves_from_json
+from penstock.state.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """What a task of one stage does with the messages that came for it."""
+
+    job: ShippedJob
+    stage: int
+    before: Manifest  # the version that the batch starts from
+    ending: bool = False  # the input is complete: everything closes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        yield self.run(batches, context.partitionId(), context.taskAttemptId())
+
+    def run(self, batches: Iterable[pa.RecordBatch], task: int, attempt: int) -> pa.RecordBatch:
+        """Runs the batch of one task."""
+        clock = TaskClock()
+        messages = from_batches(batches)
+        clock.lap("receive")
+        local = self.job.here()
+        stages = local.job.stages
+        before = Progress.from_json(self.before.progress)
+        engine = local.engine(self.stage)
+        clock.lap("build")
+        try:
+            base = task_state.load(local, engine, self.before, before, task)
+            clock.lap("state_load")
+            owners = np.array(before.routing, np.int32)
+            began_ns = time.thread_time_ns()
+            engine.begin(owners, task)
+            passed, moves = _receive(engine, messages)
+            after = before.advanced(moves)
+            marks = engine.inlet_watermarks(lambda sources: task_state.watermark(stages, after, sources))
+            if self.ending:
+                engine.engine.run()
+                engine.engine.end([outlet for outlet, _ in marks])
+            else:
+                engine.engine.run()
+                engine.engine.advance(marks)
+            seq = (1 << 56) | (self.stage << 48) | task
+            made = engine.take(owners, task, seq)
+            worked_ns = time.thread_time_ns() - began_ns
+            degrees = engine.degrees()
+            clock.lap("engine")
+            report: dict[str, Any] = {}
+            if not self.ending:
+                report = task_state.store(local, engine, self.before, before, task, attempt, base)
+        except BaseException:
+            local.discard(engine)
+            raise
+        if self.ending:
+            local.discard(engine)  # its operators have closed for good
+        clock.lap("state_write")
+        report |= {"stage": self.stage, "task": task, "warm": base is not None}
+        report |= engine.left_out() | {"ms": clock.ms} | local.measured(engine) | degrees
+        if before.tasks > 1:
+            report |= {"cpu_ns": worked_ns, **engine.routed()}
+        channel = stages.channel(Kind.REPORT, stages.driver)
+        made.append(Message(task, channel, seq, json_bytes(report)))
+        if self.stage < stages.count or task == 0:
+            onwards = stages.channel(Kind.CONTROL, self.stage + 1)
+            here = stages.channel(Kind.CONTROL, self.stage)
+            made += [Message(task, onwards, m.seq, m.payload) for m in messages if m.tag == here]
+        return to_batch([*passed, *made])
+
+
+def _receive(engine: StageEngine, messages: list[Message]) -> tuple[list[Message], list[Any]]:
+    """Takes in what is meant for this stage; returns what is meant for later ones, and how far the sources
+    have come."""
+    channels = engine.stages.channels
+    passed: list[Message] = []
+    moves: list[Any] = []
+    mine: list[Message] = []
+    for message in messages:
+        channel = channels[message.tag]
+        if channel.stage != engine.stage:
+            passed.append(message)
+        elif channel.kind is Kind.CONTROL:
+            moves.append(moves_from_json(as_json(message.payload)))
+        else:
+            mine.append(message)
+    engine.receive(mine)
+    return passed, moves
+
+
+class TaskClock:
+    """Where the time of a task goes."""
+
+    def __init__(self) -> None:
+        self.ms: dict[str, float] = {}
+        self._last_ns = time.perf_counter_ns()
+
+    def lap(self, name: str) -> None:
+        now_ns = time.perf_counter_ns()
+        self.ms[name] = round((now_ns - self._last_ns) / 1e6, 3)
+        self._last_ns = now_ns

@@ -1,0 +1,1 @@
+"""Streams that Spark reads itself: DataFrames and its formats."""

@@ -1,0 +1,96 @@
+"""The batches of an app's one DataFrame source: by which way their rows come to the operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.memory.edges import START_OF_TIME
+from penstock.query.graph import Input, SourceSpec
+from penstock.spark.batches.job import ShippedJob
+from penstock.spark.checkpoint.positions import PartitionProgress, Progress
+from penstock.spark.checkpoint.spark_log import SparkLog
+from penstock.spark.frames.task import FrameTask, GroupsTask, WholeFrameTask
+from penstock.spark.native.prefix import Prefix
+from penstock.state.manifest import Manifest
+
+#: Rows of a batch from which on it pays to let Spark do the first steps. Below, the plan of its own jobs
+#: costs more than the rows that cross into Python; and what Spark has seen of time is known a batch later.
+NATIVE_ROWS = 200_000
+_QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class FrameBatches:
+    """``log`` is Spark's log of the run, which has what Spark has seen of time."""
+
+    prefix: Prefix
+    log: SparkLog
+
+    def stream(self, frame: DataFrame) -> DataFrame:
+        """The source's stream as batches want it: only columns that somebody reads, and Spark keeps the
+        largest event time."""
+        pruned = self.prefix.prune(frame)
+        return pruned.withWatermark(self._event_time, "0 seconds")
+
+    def is_native(self, expected_rows: int, *, whole: bool) -> bool:
+        """Whether Spark does the first steps: not where records may be bad and it would not count them.
+
+        Groups of an aggregate go to one task; one that gets all rows might as well do it all.
+        """
+        prefix = self.prefix
+        pays = prefix.partial is not None if whole else bool(prefix.steps or prefix.alternatives)
+        fits = whole or prefix.partial is None
+        known = prefix.counts_bad or prefix.never_bad
+        return pays and fits and known and not prefix.reads_bad and expected_rows >= NATIVE_ROWS
+
+    def seen(self, batch_id: int, before: Progress) -> Progress:
+        """The progress with what Spark has seen of time before this batch, to the millisecond."""
+        reached_ms = self.log.reached_ms(batch_id)
+        if reached_ms <= 0:  # none yet, or a time before 1970, which Spark's watermark does not know
+            return before
+        return before.advanced(
+            [{self.prefix.source.id: {0: PartitionProgress(latest_us=1_000 * reached_ms)}}]
+        )
+
+    def reached_ms(self, session: SparkSession) -> int:
+        """How far time has come for Spark with the batch that this thread has just run. Spark itself asks
+        only later, and writes it down when the batch has counted long ago."""
+        query: Any = session.streams.get(str(session.sparkContext.getLocalProperty(_QUERY_ID)))
+        execution = query._jsq.streamingQuery()
+        tracker = execution.watermarkTracker()
+        tracker.updateWatermark(execution.lastExecution().executedPlan())
+        return int(tracker.currentWatermark())
+
+    def rows(self, batch: DataFrame, job: ShippedJob, manifest: Manifest, *, whole: bool) -> DataFrame:
+        """The messages of a batch of which every row comes to Python."""
+        source = self.prefix.source.id
+        if whole:
+            return WholeFrameTask(job, source, manifest).over(batch)
+        return FrameTask(job, source, Input(source), True, manifest).over(batch)
+
+    def lowered(self, batch: DataFrame, before: Progress) -> DataFrame:
+        """A batch of which Spark has done the first steps; of an aggregate, its groups."""
+        spec = self.prefix.source.spec
+        assert isinstance(spec, SourceSpec)
+        watermark_us = before.watermark_us(self.prefix.source.id, spec.lateness_us)
+        return self.prefix.apply(batch, None if watermark_us == START_OF_TIME else watermark_us)
+
+    def filtered(self, lowered: DataFrame, job: ShippedJob, manifest: Manifest) -> DataFrame:
+        """The messages of rows that Spark has filtered."""
+        return FrameTask(job, self.prefix.source.id, self.prefix.at, False, manifest).over(lowered)
+
+    def groups(self, job: ShippedJob, manifest: Manifest, before: Progress) -> GroupsTask:
+        """What becomes of groups that Spark has made."""
+        assert self.prefix.partial is not None
+        source = self.prefix.source.id
+        latest_us = before.sources[source][0].latest_us
+        return GroupsTask(job, source, manifest, self.prefix.partial.node, latest_us)
+
+    @property
+    def _event_time(self) -> str:
+        spec = self.prefix.source.spec
+        assert isinstance(spec, SourceSpec)
+        return spec.event_time

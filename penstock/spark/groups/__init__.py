@@ -1,0 +1,1 @@
+"""Groups of queries: a streaming query each, and who begins next."""

@@ -1,0 +1,1 @@
+"""What Spark does by itself: expressions and first steps as native columns."""

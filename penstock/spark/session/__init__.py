@@ -1,0 +1,1 @@
+"""The Spark session: started, secured, bounded, and told of in our words."""
