@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 import penstock as ps
 from penstock import avg, col, count, tumbling
 
-folder = Path(tempfile.mkdtemp(prefix="penstock-example-"))
+scratch = tempfile.TemporaryDirectory(prefix="penstock-example-")
+folder = Path(scratch.name)
 (folder / "in").mkdir()
 for day in range(3):
     with (folder / "in" / f"day-{day}.csv").open("w", newline="") as file:
@@ -67,3 +68,4 @@ for row in table.to_pylist():
     print(
         f"{row['window_start']:%d %B}  {row['station']:7}  {row['hours']} hours, {row['celsius']:.1f} degrees"
     )
+scratch.cleanup()

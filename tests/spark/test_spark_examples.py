@@ -22,3 +22,4 @@ def test_an_example_on_spark_prints_what_it_says(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out.strip() == promised(example)
+    assert not list(tmp_path.glob("penstock-example-*"))
