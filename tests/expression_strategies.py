@@ -85,7 +85,7 @@ def rows(min_size: int = 20, max_size: int = 60) -> st.SearchStrategy[list[dict[
 
 def expressions(depth: int = 3) -> st.SearchStrategy[Expr]:
     """Expressions of any type that are right over ``SCHEMA``."""
-    return st.one_of(numbers(depth), conditions(depth), times(depth), texts(depth))
+    return st.one_of(numbers(depth), conditions(depth), times(depth), texts(depth), made_texts(depth))
 
 
 def numbers(depth: int) -> st.SearchStrategy[Expr]:
@@ -199,6 +199,16 @@ def texts(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(lambda a, part: a.split_part("x", part), inner, st.integers(1, 3)),
         st.builds(lambda a, group: a.regexp_extract("([a-z]+)([0-9]?)", group), inner, st.integers(0, 2)),
         inner.map(lambda a: a.trim("x1")),
+        _choices(inner, depth),
+    )
+
+
+def made_texts(depth: int) -> st.SearchStrategy[Expr]:
+    """Expressions that give a string which is made of values; nothing in the same step looks into it."""
+    if depth == 0:
+        return texts(0)
+    inner = st.deferred(lambda: made_texts(depth - 1) | texts(depth - 1))
+    return st.one_of(
         st.builds(lambda a, others: a.concat(*others), inner, st.lists(inner, max_size=2)),
         st.builds(lambda a: a.cast("string"), numbers(depth - 1) | conditions(depth - 1)),
         st.builds(lambda a, how: a.format_time(how), times(depth - 1), st.sampled_from(_FORMATS)),

@@ -60,10 +60,15 @@ def infer(expr: Expr, schema: Schema) -> Typed:
             infer(operand, schema)
             return Typed(DataType.BOOL)
         case InList(operand, values):
+            check_known(expr, schema, operand)
             return _in_list(expr, infer(operand, schema), values)
         case Call(function, operands):
+            if function.tabulated:
+                check_known(expr, schema, *operands)
             return function.result(expr, tuple(infer(operand, schema) for operand in operands))
         case Cast(operand, dtype):
+            if dtype is not DataType.STRING:
+                check_known(expr, schema, operand)
             return _cast(expr, infer(operand, schema), dtype)
         case When(branches, default):
             for condition, _ in branches:
@@ -79,6 +84,28 @@ def infer(expr: Expr, schema: Schema) -> Typed:
                 hint="write match(pattern, output={...}); on its result use col(...)",
             )
     raise TypeError(f"not an expression: {expr!r}")
+
+
+def check_known(expr: Expr, schema: Schema, *operands: Expr) -> None:
+    """Refuses strings that are made in the same step: what reads strings has tables of those before it."""
+    for operand in operands:
+        typed = infer(operand, schema)
+        if typed.dtype is DataType.STRING and _makes_text(operand, schema):
+            raise misfit(
+                expr,
+                "a string that this step makes cannot be looked into by the same step",
+                typed,
+                hint="make it a column first: .with_columns(text=...), then use col('text')",
+            )
+
+
+def _makes_text(expr: Expr, schema: Schema) -> bool:
+    match expr:
+        case Call(function) if function.makes_text:
+            return True
+        case Cast(operand, DataType.STRING) if infer(operand, schema).dtype is not DataType.STRING:
+            return True
+    return any(_makes_text(child, schema) for child in expr.children())
 
 
 def common_type(expr: Expr, types: list[Typed] | tuple[Typed, ...]) -> Typed:

@@ -32,6 +32,10 @@ class Function(Word):
     operands: ClassVar[tuple[str, ...]]
     #: Whether a null operand gives null, whatever the others are.
     strict: ClassVar[bool]
+    #: Whether it reads strings by tables of those that are known before a kernel runs: not one made there.
+    tabulated: ClassVar[bool] = False
+    #: Whether it makes strings while a kernel runs.
+    makes_text: ClassVar[bool] = False
     #: Whether it can be written behind its first operand: ``x.name(...)``.
     method: ClassVar[bool] = True
 

@@ -12,7 +12,7 @@ from penstock.query.expr import Expr, as_expr, col
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
 from penstock.query.graph import ProcessSpec, Version, WindowAggregateSpec, WindowTopSpec
-from penstock.query.inference import infer
+from penstock.query.inference import check_known, infer
 from penstock.query.patterns.modes import chosen_mode
 from penstock.query.step import Feed, Step, check_columns, check_timed
 from penstock.query.stream.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
@@ -256,6 +256,7 @@ def _ranking(by: Any, descending: Any, schema: Schema) -> list[tuple[Expr, bool]
     exprs = [col(one) if isinstance(one, str) else as_expr(one) for one in listed]
     for expr in exprs:
         typed = infer(expr, schema)
+        check_known(expr, schema, expr)
         if typed.dtype is DataType.BOOL:
             raise QueryError(
                 "top ranks by a number, a timestamp or a string",

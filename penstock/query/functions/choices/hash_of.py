@@ -19,6 +19,7 @@ class HashOf(Function):
     """A 64-bit hash, equal to Spark's ``xxhash64`` of the same columns with seed 42; never null."""
 
     name = "hash_of"
+    tabulated = True
     operands = ("*values",)
     strict = False
     method = False

@@ -21,6 +21,7 @@ class Concat(Function):
     name = "concat"
     operands = ("text", "*others")
     strict = True
+    makes_text = True
 
     def result(self, call: Expr, operands: tuple[Typed, ...]) -> Typed:
         for operand in operands:

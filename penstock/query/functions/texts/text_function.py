@@ -21,6 +21,7 @@ class TextFunction(Function):
 
     operands = ("text",)
     strict = True
+    tabulated = True
     gives: ClassVar[DataType]
     partial: ClassVar[bool] = False
 

@@ -26,6 +26,7 @@ class FormatTime(TimeFunction):
 
     name = "format_time"
     gives = DataType.STRING
+    makes_text = True
 
     format: str
 
