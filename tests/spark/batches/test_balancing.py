@@ -81,8 +81,8 @@ def test_a_key_that_no_routing_can_help_with_is_named_once(caplog: pytest.LogCap
     hot = [{"channel": 0, "key": ["17"], "rows": 80}]
     for _ in range(2):
         balancing.after(_reports([90, 5, 3, 2], 900, 100, hot=hot), ROUTE, 2, 2)
-    assert caplog.text.count("step 'ledger': key '17' has 80% of the events") == 1
-    assert "no routing can help" in caplog.text
+    assert "\n".join(caplog.messages).count("step 'ledger': key '17' has 80% of the events") == 1
+    assert "no routing can help" in "\n".join(caplog.messages)
     assert balancing.told["hot_keys"] == [["ledger", "17", 0.8]]
 
 

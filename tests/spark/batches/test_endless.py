@@ -23,7 +23,7 @@ def test_deduplication_for_ever_is_told_at_each_doubling(
 ) -> None:
     monkeypatch.setattr(endless, "FIRST_BYTES", 400_000)
     app().run(on=ps.Spark(checkpoint=tmp_path, tasks=tasks, batch_events=8_000))
-    keys = told(caplog.text)
+    keys = told("\n".join(caplog.messages))
     assert 7_000 < keys[0] < 25_000
     assert 2 <= len(keys) <= 4
     assert all(later >= 1.5 * earlier for earlier, later in pairwise(keys))

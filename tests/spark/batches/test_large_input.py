@@ -101,6 +101,6 @@ def test_of_a_watched_folder_what_was_read_and_is_gone_is_told(
     stopped_after(on, app, 0)
     (tmp_path / "in" / "a.jsonl").unlink()
     stopped_after(on, app, 1)
-    assert "source 'rows': '" in caplog.text
-    assert "a.jsonl', read before, is gone" in caplog.text
+    assert "source 'rows': '" in "\n".join(caplog.messages)
+    assert "a.jsonl', read before, is gone" in "\n".join(caplog.messages)
     assert numbers(tmp_path / "out") == list(range(2 * _ROWS))

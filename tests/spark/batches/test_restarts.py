@@ -121,7 +121,7 @@ def test_a_run_whose_python_processes_are_killed_goes_on(
     assert summary.restarts >= 2
     assert f"went on by itself after failures: {summary.restarts} times" in str(summary)
     assert read_progress(log)[-1].restarts == summary.restarts
-    assert "restart 1 of 5 until a batch counts" in caplog.text
+    assert "restart 1 of 5 until a batch counts" in "\n".join(caplog.messages)
 
 
 def test_without_restarts_the_run_ends_and_says_what_to_set_and_the_next_goes_on(

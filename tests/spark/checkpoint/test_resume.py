@@ -93,7 +93,7 @@ def test_a_complete_run_has_nothing_left_to_do(
     for _ in range(2):
         app = lanes(tmp_path / "out")
         assert app.run(on=runtime).complete
-    assert "is complete already" in caplog.text
+    assert "is complete already" in "\n".join(caplog.messages)
     check(written(tmp_path / "out"), expected_of(lanes(None)))
 
 
@@ -187,7 +187,7 @@ def test_a_new_query_starts_without_state_and_the_others_go_on(
 ) -> None:
     summary = change(tmp_path, {}, {"best": True})
     assert summary.changes == "'cars' starts without state: it is new"
-    assert "the app has changed since its checkpoint\n'cars' starts" in caplog.text
+    assert "the app has changed since its checkpoint\n'cars' starts" in "\n".join(caplog.messages)
     rows, expected = written(tmp_path / "out"), expected_of(lanes(None, best=True))
     new, of_all = rows.pop("best"), expected.pop("best")
     check(rows, expected)

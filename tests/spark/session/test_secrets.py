@@ -55,9 +55,10 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 def test_the_driver_of_a_local_master_talks_to_nobody_without_the_secret(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.authenticate") == "true"
-    blocks = spark.sparkContext._jsc.sc().env().blockManager().blockManagerId()
-    assert blocks.host() == "127.0.0.1"
-    for port in (int(conf.get("spark.driver.port") or 0), blocks.port()):
+    blocks = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().keys().mkString()
+    host, _, blocks_port = blocks.partition(":")
+    assert host == "127.0.0.1"
+    for port in (int(conf.get("spark.driver.port") or 0), int(blocks_port)):
         assert b"Expected SaslMessage" in told_without_secret("127.0.0.1", port)
 
 
