@@ -23,6 +23,7 @@ from lab.bench.faults.unprotected import Protection, switch_off
 from penstock.metrics.batches import BatchProgress
 from penstock.query.errors import PenstockError
 from penstock.query.stream.stream import Stream
+from penstock.state.files import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,7 +164,11 @@ class NumberedFiles:
         self._folder = folder
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        frame.coalesce(1).write.mode("overwrite").json(str(self._folder / f"{batch_id:06}"))
+        folder = self._folder / f"{batch_id:06}"
+        frame.coalesce(1).write.mode("overwrite").json(str(folder))
+        for path in (*folder.iterdir(), folder):  # Spark leaves it to the machine when that is on disk
+            sync(path)
+        _sync_names(self._folder)
 
 
 class EachCall:
@@ -180,9 +185,13 @@ class EachCall:
             file.flush()
             os.fsync(file.fileno())
         os.rename(path.with_suffix(".new"), path)
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        _sync_names(self._folder)
+
+
+def _sync_names(folder: Path) -> None:
+    """Makes sure that what is in a folder has its name there, and the folder its own."""
+    sync(folder)
+    sync(folder.parent)
 
 
 def sink(kind: str, path: Path) -> Any:
