@@ -3,18 +3,82 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from penstock.connectors.formats.lines import LineParser, as_file
+from penstock.connectors.files.parts import FilePart
+from penstock.connectors.formats.line_files import chunks, inferred
+from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.lines import LineParser, Parsed, as_file
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError, RunError
 from penstock.query.types import DataType, Schema
+
+
+@dataclass(frozen=True)
+class CsvFormat(LineFormat):
+    """Fields between delimiters; in files under a header, by which columns are found."""
+
+    name = "csv"
+    endings = (".csv",)
+
+    delimiter: str = ","
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        delimiter = self.delimiter
+        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+            raise QueryError(
+                "delimiter must be one character", detail=f"got {delimiter!r}", hint="write e.g. ';'"
+            )
+
+    @property
+    def no_schema(self) -> str | None:
+        return None if self.header else "a CSV file without header needs a schema"
+
+    def infer(self, path: Path) -> Schema:
+        parse = pacsv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=lambda row: "skip")
+        convert = pacsv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+
+        def read(sample: bytes) -> pa.Table:
+            options = pacsv.ReadOptions(use_threads=False, block_size=len(sample) + 1)
+            return pacsv.read_csv(as_file(sample), options, parse, convert)
+
+        return inferred(path, read)
+
+    def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
+        return CsvParser(schema.names, schema, layout, strings, self.delimiter)
+
+    def batches(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Parsed]:
+        """Every part needs the file's header."""
+        if not self.header:
+            yield from super().batches(part, schema, layout, strings)
+            return
+        path, pieces = part.path, chunks(part.path, part.start, part.stop)
+        beginning = next(pieces if part.start == 0 else chunks(path), b"")
+        if not beginning:
+            return
+        line, _, rest = beginning.partition(b"\n")
+        names = _header(path, line, self.delimiter)
+        for name in schema.names:
+            if names.count(name) != 1:
+                problem = "is missing" if name not in names else "is there twice"
+                raise RunError(f"column '{name}' {problem}: file '{path}' has {', '.join(names)}")
+        parser = CsvParser(names, schema, layout, strings, self.delimiter)
+        if part.start == 0:
+            yield _below_header(parser.parse(rest))
+        for chunk in pieces:
+            yield parser.parse(chunk)
 
 
 class CsvParser(LineParser):
@@ -64,7 +128,7 @@ class CsvParser(LineParser):
         return [fields[place] for place in self._places]
 
     def arrays(self, columns: Sequence[Sequence[Any]]) -> dict[str, ArrowArray]:
-        return self._named([pa.array(column, pa.string()) for column in columns])
+        return self._named([*super().arrays(columns).values()])
 
     def _named(self, columns: Sequence[ArrowArray]) -> dict[str, ArrowArray]:
         arrays: dict[str, ArrowArray] = {}
@@ -85,3 +149,16 @@ def split_fields(line: str, delimiter: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise ValueError(f"the line is no CSV: {error}") from None
+
+
+def _header(path: Path, line: bytes, delimiter: str) -> list[str]:
+    try:
+        return split_fields(line.rstrip(b"\r").decode(), delimiter)
+    except ValueError as error:
+        raise RunError(f"cannot read the header of file '{path}': {error}") from None
+
+
+def _below_header(parsed: Parsed) -> Parsed:
+    """The header is no record, but it is a line."""
+    bad = [replace(entry, line=entry.line + 1) for entry in parsed.bad]
+    return replace(parsed, lines=parsed.lines + 1, bad=bad)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
+from penstock.connectors.formats.line_files import inferred
+from penstock.connectors.formats.line_format import LineFormat
 from penstock.connectors.formats.lines import LineParser, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout
@@ -18,6 +22,28 @@ from penstock.memory.strings import StringPool
 from penstock.query.types import DataType, Field, Schema
 
 _MAX_NESTING = 500  # far below the depth at which Python's own parser gives up
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat(LineFormat):
+    """A JSON object a line."""
+
+    name = "jsonl"
+    endings = (".jsonl", ".ndjson", ".json")
+
+    @property
+    def no_schema(self) -> str | None:
+        return None
+
+    def infer(self, path: Path) -> Schema:
+        def read(sample: bytes) -> pa.Table:
+            options = pajson.ReadOptions(use_threads=False, block_size=len(sample) + 1)
+            return pajson.read_json(as_file(sample), options)
+
+        return inferred(path, read)
+
+    def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
+        return JsonParser(schema, layout, strings)
 
 
 class JsonParser(LineParser):
