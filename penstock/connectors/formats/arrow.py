@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.lines import Parsed
-from penstock.connectors.formats.table_format import TableFormat
+from penstock.connectors.formats.table_format import TableFile, TableFormat
 from penstock.connectors.formats.tables import BATCH_ROWS, between, check_columns, opening, parsed
 from penstock.memory.arrow import schema_from_arrow
 from penstock.memory.layout import Layout
@@ -49,6 +49,22 @@ class ArrowFormat(TableFormat):
     def units_in(self, path: Path) -> int:
         with opening(path), pa.memory_map(str(path)) as memory:
             return sum(batch.num_rows for batch in _stored(memory, count_only=True)[1])
+
+    def create(self, path: Path, schema: pa.Schema) -> TableFile:
+        return _ArrowFile(path, schema)
+
+
+class _ArrowFile:
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._file = pa.OSFile(str(path), "wb")
+        self._writer = pa.ipc.new_file(self._file, schema)
+
+    def write_table(self, table: pa.Table) -> None:
+        self._writer.write_table(table.combine_chunks())
+
+    def close(self) -> None:
+        self._writer.close()
+        self._file.close()
 
 
 def _stored(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.csv as pacsv
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.line_files import chunks, inferred
 from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.line_text import LineText, times_as_text
 from penstock.connectors.formats.lines import LineParser, Parsed, as_file
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
@@ -56,6 +58,9 @@ class CsvFormat(LineFormat):
 
     def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
         return CsvParser(schema.names, schema, layout, strings, self.delimiter)
+
+    def text(self, schema: Schema) -> LineText:
+        return CsvText(schema, self.delimiter, self.header)
 
     def batches(
         self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
@@ -139,6 +144,48 @@ class CsvParser(LineParser):
                     array = pc.replace_with_mask(array, empty, pa.scalar(None, pa.string()))
             arrays[field.name] = array
         return arrays
+
+
+class CsvText(LineText):
+    """Lines of CSV. Not by Arrow's own writer: it puts every string in quotes or none."""
+
+    def __init__(self, schema: Schema, delimiter: str, header: bool) -> None:
+        self._names = schema.names if header else ()
+        self._delimiter = pa.scalar(delimiter)
+        self._special = f'["\r\n{re.escape(delimiter)}]'
+        self._null = ""
+        if len(schema) == 1:  # a line of nothing would be no row
+            self._special += "|^$"
+            self._null = '""'
+
+    @property
+    def header(self) -> bytes:
+        if not self._names:
+            return b""
+        return self._joined([self._quoted(pa.array([name])) for name in self._names])
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        columns: list[ArrowArray] = []
+        for column in times_as_text(batch).columns:
+            is_text = pa.types.is_string(column.type)
+            columns.append(self._quoted(column) if is_text else column.cast(pa.string()))
+        return self._joined(columns)
+
+    def _quoted(self, texts: ArrowArray) -> ArrowArray:
+        """In quotes where a text holds what would end it."""
+        special: ArrowArray = pc.match_substring_regex(texts, self._special)
+        if not special.true_count:
+            return texts
+        doubled = pc.replace_substring(texts, '"', '""')
+        quoted = pc.binary_join_element_wise(pa.scalar('"'), doubled, pa.scalar('"'), pa.scalar(""))
+        return pc.if_else(special, quoted, texts)
+
+    def _joined(self, columns: list[ArrowArray]) -> bytes:
+        joined: ArrowArray = pc.binary_join_element_wise(
+            *columns, self._delimiter, null_handling="replace", null_replacement=self._null
+        )
+        lines: ArrowArray = pc.binary_join_element_wise(joined, pa.scalar("\n"), pa.scalar(""))
+        return "".join(lines.to_pylist()).encode()
 
 
 def split_fields(line: str, delimiter: str) -> list[str]:

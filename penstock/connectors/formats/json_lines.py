@@ -15,6 +15,7 @@ import pyarrow.json as pajson
 
 from penstock.connectors.formats.line_files import inferred
 from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.line_text import LineText, times_as_text
 from penstock.connectors.formats.lines import LineParser, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout
@@ -44,6 +45,13 @@ class JsonLinesFormat(LineFormat):
 
     def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
         return JsonParser(schema, layout, strings)
+
+    @property
+    def delivered_as(self) -> str:
+        return "json_lines"
+
+    def text(self, schema: Schema) -> LineText:
+        return JsonText(schema.names)
 
 
 class JsonParser(LineParser):
@@ -150,6 +158,22 @@ class JsonParser(LineParser):
         except (ValueError, TypeError):
             shown = "an object" if isinstance(value, _Object) else f"{value!r:.100}"
             raise ValueError(f"column '{name}': {shown} is not {_WANTED[field.dtype]}") from None
+
+
+class JsonText(LineText):
+    """Lines of JSON, without spaces."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._names = names
+
+    @property
+    def beginning(self) -> bytes:
+        return "".join(["{", *(f"{self._encode(name)}:" for name in self._names[:1])]).encode()
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        encode = self._encode
+        return "".join(f"{encode(row)}\n" for row in times_as_text(batch).to_pylist()).encode()
 
 
 class _Object(tuple[tuple[str, Any], ...]):

@@ -10,21 +10,27 @@ from pathlib import Path
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.format import Format
 from penstock.connectors.formats.line_files import bytes_per_line, chunks, line_end, lines_before
+from penstock.connectors.formats.line_text import LineText
 from penstock.connectors.formats.lines import LineParser, Parsed
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError
 from penstock.query.types import Schema
 
 
 @dataclass(frozen=True)
 class LineFormat(Format, abstract=True):
-    """A line is a record. A subclass says how a line is read."""
+    """A line is a record. A subclass says how a line is read and, if it is, written."""
 
     record = "line"
 
     @abstractmethod
     def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
         """What makes events of lines without a header."""
+
+    def text(self, schema: Schema) -> LineText:
+        """What makes lines of rows."""
+        raise QueryError(f"format '{self.name}' can only be read", hint="write text() for it")
 
     def batches(
         self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool

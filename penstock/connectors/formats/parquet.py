@@ -9,11 +9,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.lines import Parsed
-from penstock.connectors.formats.table_format import TableFormat
+from penstock.connectors.formats.table_format import TableFile, TableFormat
 from penstock.connectors.formats.tables import BATCH_ROWS, between, check_columns, opening, parsed
 from penstock.memory.arrow import schema_from_arrow
 from penstock.memory.layout import Layout
@@ -70,6 +71,9 @@ class ParquetFormat(TableFormat):
         than half as long."""
         ends = [end for end, _ in _groups(path) if begin + (place - begin) // 2 < end <= place]
         return ends[-1] if ends else place
+
+    def create(self, path: Path, schema: pa.Schema) -> TableFile:
+        return pq.ParquetWriter(path, schema)
 
 
 @lru_cache(4)

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.line_text import LineText
 from penstock.connectors.formats.lines import LineParser
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
@@ -43,6 +44,9 @@ class TextFormat(LineFormat):
     def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
         return TextParser(schema, layout, strings)
 
+    def text(self, schema: Schema) -> LineText:
+        return PlainText()
+
 
 class TextParser(LineParser):
     """Every line is a record, also one without a character."""
@@ -55,3 +59,11 @@ class TextParser(LineParser):
 
     def row(self, line: str) -> Sequence[Any]:
         return (line,)
+
+
+class PlainText(LineText):
+    """The one column's values; a null is an empty line, and a value with a line end in it two lines."""
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        texts: list[str | None] = batch.column(0).to_pylist()
+        return "".join(f"{text or ''}\n" for text in texts).encode()
