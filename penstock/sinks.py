@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.connectors.files.csv_sink import Csv
-from penstock.connectors.files.json_lines_sink import JsonLines
-from penstock.connectors.files.parquet_sink import Parquet
+from penstock.connectors.files.sink import Arrow, Csv, Files, JsonLines, Parquet
 from penstock.connectors.memory.callback import Callback
 from penstock.connectors.memory.console import Console
 from penstock.connectors.memory.discard import Discard
@@ -17,7 +15,19 @@ if TYPE_CHECKING:
     from penstock.connectors.mqtt.sink import Mqtt
     from penstock.spark.batches.sinks import SparkWrite as Spark
 
-__all__ = ["Callback", "Console", "Csv", "Discard", "JsonLines", "Memory", "Mqtt", "Parquet", "Spark"]
+__all__ = [
+    "Arrow",
+    "Callback",
+    "Console",
+    "Csv",
+    "Discard",
+    "Files",
+    "JsonLines",
+    "Memory",
+    "Mqtt",
+    "Parquet",
+    "Spark",
+]
 
 # Loaded when first asked for: the other sinks need nothing beyond the package.
 _LAZY = {

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock.connectors.delivery import Delivery
-from penstock.connectors.files.parquet_delivery import ParquetDelivery
+from penstock.connectors.files.folder_delivery import FolderDelivery
 from penstock.connectors.files.text_delivery import TextDelivery
 from penstock.connectors.writer import Resumed
 from penstock.query.errors import RunError
 
 Taken = TypeVar("Taken", bound=Delivery)
 
-#: By the ``kind`` of the plain form. All others, such as a broker's, can neither be looked at nor taken back.
-KINDS: Mapping[str, Callable[[Mapping[str, Any]], Delivery]] = {
-    "csv": TextDelivery.of,
-    "json_lines": TextDelivery.of,
-    "parquet": ParquetDelivery.of,
-}
-
 
 def delivery_of(plain: Mapping[str, Any]) -> Delivery | None:
-    """What a manifest says of one sink; None if it is of a kind that cannot be looked at."""
-    read = KINDS.get(plain["kind"])
-    return None if read is None else read(plain)
+    """What a manifest says of one sink; None if it is of a kind that can neither be looked at nor taken back,
+    such as a broker's.
+
+    The form tells a file from a folder, whichever the format: also one that is known to the app only.
+    """
+    if "end_crc32" in plain:
+        return TextDelivery.of(plain)
+    return FolderDelivery.of(plain) if "contents" in plain else None
 
 
 def taken_up(resumed: Resumed | None, new: Taken) -> Taken | None:

@@ -25,16 +25,16 @@ class CrashingDisk:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(os, name)
-        return self._step(found) if name in ("fsync", "replace", "ftruncate", "pwrite") else found
+        return self._step(found) if name in ("fsync", "replace", "ftruncate", "write") else found
 
     def _step(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def step(*args: Any) -> Any:
             self.steps += 1
             dies = self.steps == self._left
             if dies and not self._after:
-                if call is os.pwrite:
-                    descriptor, data, position = args
-                    os.pwrite(descriptor, data[: len(data) // 2], position)
+                if call is os.write:
+                    descriptor, data = args
+                    os.write(descriptor, data[: len(data) // 2])
                 raise Crash
             result = call(*args)
             if dies:

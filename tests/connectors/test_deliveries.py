@@ -17,10 +17,15 @@ from penstock.connectors.deliveries import delivery_of
 from penstock.connectors.delivery import Delivery
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed
 from penstock.query.errors import RunError
-from penstock.sinks import Csv, JsonLines, Parquet
+from penstock.sinks import Arrow, Csv, JsonLines, Parquet
 from tests.connectors.batches import ROWS, SCHEMA, batch, begun
 
-KINDS: dict[str, Callable[..., NodeSink]] = {"out": Parquet, "out.csv": Csv, "out.jsonl": JsonLines}
+KINDS: dict[str, Callable[..., NodeSink]] = {
+    "out": Parquet,
+    "arrow": Arrow,
+    "out.csv": Csv,
+    "out.jsonl": JsonLines,
+}
 every_kind = pytest.mark.parametrize("name", list(KINDS))
 text_kinds = pytest.mark.parametrize("name", ["out.csv", "out.jsonl"])
 

@@ -18,7 +18,8 @@ from penstock.connectors.deliveries import delivery_of
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed
 from penstock.query.errors import RunError
 from penstock.query.types import Schema
-from penstock.sinks import Csv, JsonLines, Parquet
+from penstock.sinks import Arrow, Csv, Files, JsonLines, Parquet
+from penstock.sources import Arrow as ArrowSource
 from penstock.sources import Csv as CsvSource
 from penstock.sources import JsonLines as JsonSource
 from penstock.sources import Parquet as ParquetSource
@@ -28,6 +29,7 @@ from tests.connectors.drain import rows_of
 SCHEMA = Schema(batch="int64", attempt="int64", text="string")
 KINDS: dict[str, tuple[Callable[..., NodeSink], Callable[..., Any]]] = {
     "out": (Parquet, ParquetSource),
+    "arrow": (Arrow, ArrowSource),
     "out.csv": (Csv, CsvSource),
     "out.jsonl": (JsonLines, JsonSource),
 }
@@ -208,7 +210,7 @@ def test_output_that_came_to_be_while_a_run_was_down_is_not_cut(name: str, tmp_p
     path = tmp_path / name
     first = begun(path)
     first.close(False)
-    if name == "out":
+    if "." not in name:  # a folder
         other = begun(path)
         for batch in (0, 1):
             other.write_batch(batch, table(rows(batch, 1, 2)))
@@ -270,13 +272,13 @@ def test_a_crash_inside_a_parquet_file_is_seen_by_no_reader(
     driver = Driver(tmp_path / "out")
     driver.batch(2)
 
-    def dies(rows: pa.Table, path: Path, **settings: Any) -> None:
-        path.write_bytes(b"PAR1 and no more")
+    def dies(file: pq.ParquetWriter, rows: pa.Table) -> None:
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(pq, "write_table", dies)
+        patch.setattr(pq.ParquetWriter, "write_table", dies)
         driver.batch(3)
+    assert [file.name for file in driver.path.glob(".*")] == [".batch-000000000001.parquet.tmp"]
     assert found(driver.path) == driver.counted
     driver.finish()
     assert not list(driver.path.glob(".*"))
@@ -320,3 +322,30 @@ def test_the_header_is_written_once(tmp_path: Path) -> None:
     driver.batch(1, commits=False)
     driver.finish()
     assert (tmp_path / "out.csv").read_text() == "batch,attempt,text\n0,2,xx\n1,4,xxxx\n"
+
+
+def test_a_file_that_does_not_tell_whose_it_is_is_not_cut(tmp_path: Path) -> None:
+    """A run that failed in its first batch finds lines that may be its own, or anybody's."""
+    path, schema = tmp_path / "out.txt", Schema(line="string")
+    line = pa.table({"line": ["a"]})
+
+    def writer_of(resumed: Resumed | None, **settings: Any) -> BatchWriter:
+        return Files(path, **settings).open_batches(schema, resumed)
+
+    first = writer_of(None)
+    first.begin()
+    new = first.delivered()
+    first.write_batch(0, line)
+    first.close(False)
+    with pytest.raises(RunError, match=r"not empty.*overwrite=True"):
+        writer_of(Resumed(0, new))
+    assert path.read_text() == "a\n"
+    again = writer_of(Resumed(0, new), overwrite=True)
+    again.begin()
+    again.write_batch(0, line)
+    again.close(False)
+    last = writer_of(Resumed(1, again.delivered()))
+    last.begin()
+    last.write_batch(1, line)
+    last.close(True)
+    assert path.read_text() == "a\na\n"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.app import App
-from penstock.connectors.files.parquet_sink import Parquet
+from penstock.connectors.files.sink import Parquet
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin, QueryError, Writing, caller_origin
 from penstock.query.expr import col, lit

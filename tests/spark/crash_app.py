@@ -130,14 +130,14 @@ def build(output: Path | None, joined: bool, events: int = EVENTS) -> tuple[ps.A
 #: worker with the driver.
 POINTS = {
     # the driver, in the order of a batch
-    "sink opened": ("penstock.connectors.files.parquet_batches:ParquetBatches.__init__", "after", "driver"),
+    "sink opened": ("penstock.connectors.files.table_folder:TableFolder.__init__", "after", "driver"),
     "first manifest": ("penstock.state.store:StateStore.commit", "before", "driver"),
     "sinks begun": ("penstock.spark.batches.run:begin_writers", "after", "driver"),
     "deliveries known": ("penstock.spark.batches.run:deliveries", "after", "driver"),
     "batch begins": ("penstock.spark.batches.driver:Driver.run", "before", "driver"),
     "rows collected": ("penstock.spark.batches.driver:deliver", "before", "driver"),
     "one sink written": (
-        "penstock.connectors.files.parquet_batches:ParquetBatches.write_batch",
+        "penstock.connectors.files.table_folder:TableFolder.write_batch",
         "after",
         "driver",
     ),

@@ -11,7 +11,7 @@ import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.files.parquet_delivery import ParquetDelivery
+from penstock.connectors.files.folder_delivery import FolderDelivery
 from penstock.connectors.files.text_delivery import TextDelivery
 from penstock.state.store import StateStore
 
@@ -38,7 +38,7 @@ def switch_off(protection: Protection) -> None:
         case Protection.FENCING:
             _replace(StateStore, "commit", _overwrite)
         case Protection.VERIFIED_SINKS:
-            for kind in (TextDelivery, ParquetDelivery):
+            for kind in (TextDelivery, FolderDelivery):
                 _replace(kind, "check", lambda delivery, batch: None)
         case Protection.SYNCED_MANIFESTS:
             _replace(os, "fsync", _sync_all_but_manifests(os.fsync))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,19 +18,26 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
     The file and its name are on disk when this returns. Before that, the old one is there as it was.
     """
+    write(hidden(path))
+    name_whole(path)
+
+
+def name_whole(path: Path) -> None:
+    """Gives a file that is whole under its hidden name its own."""
     temporary = hidden(path)
-    write(temporary)
     sync(temporary)
     os.replace(temporary, path)
     sync(path.parent)  # without this a crash may forget the new name
 
 
 class LogFile:
-    """A file that grows at its end and can be cut back; what was done is on disk when a call returns."""
+    """A file that grows at its end and can be cut back; a pipe or a device can only grow."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        sync(path.parent)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        self._is_file = stat.S_ISREG(os.fstat(self._descriptor).st_mode)
+        if self._is_file:
+            sync(path.parent)
 
     @property
     def length(self) -> int:
@@ -43,17 +51,20 @@ class LogFile:
             return False
 
     def cut(self, length: int) -> None:
-        """Takes away what comes after ``length`` bytes."""
+        """Takes away what comes after ``length`` bytes; that is on disk when this returns."""
         if self.length > length:
             os.ftruncate(self._descriptor, length)
             os.fsync(self._descriptor)
 
     def append(self, data: bytes) -> None:
-        left, position = memoryview(data), self.length
+        left = memoryview(data)
         while left:  # a write may take less than it was given
-            written = os.pwrite(self._descriptor, left, position)
-            left, position = left[written:], position + written
-        os.fsync(self._descriptor)
+            left = left[os.write(self._descriptor, left) :]
+
+    def sync(self) -> None:
+        """Waits until all that was appended is on disk."""
+        if self._is_file:
+            os.fsync(self._descriptor)
 
     def close(self) -> None:
         """A second call does nothing."""

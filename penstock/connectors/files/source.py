@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from penstock.connectors.files.journal import FileJournal
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.files.positions import FilePositions, check_read, renew_unread
 from penstock.connectors.files.reader import FilesReader, FolderReader
-from penstock.connectors.files.text_files import (
-    COMPRESSED,
-    bytes_per_line,
-    infer_csv,
-    infer_json,
-    line_end,
-    lines_before,
-    read_csv,
-    read_json,
-)
+from penstock.connectors.formats.csv import CsvFormat
+from penstock.connectors.formats.format import Format
 from penstock.connectors.formats.lines import Parsed
-from penstock.connectors.formats.tables import (
-    arrow_file_schema,
-    arrow_rows,
-    near_row_group,
-    parquet_bytes,
-    parquet_rows,
-    parquet_schema,
-    read_arrow,
-    read_parquet,
-)
+from penstock.connectors.formats.registry import FormatName, file_format, suffix
 from penstock.connectors.reader import NodeSource, Positions, Reader, Resume
 from penstock.connectors.sizes import event_bytes
 from penstock.memory.layout import Layout
@@ -38,15 +21,7 @@ from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
 from penstock.query.types import DataType, Schema
 
-Format = Literal["parquet", "arrow", "csv", "jsonl"]
 SchemaLike = Schema | Mapping[str, str | DataType]
-
-_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "parquet": (".parquet", ".pq"),
-    "arrow": (".arrow", ".feather", ".ipc"),
-    "csv": (".csv",),
-    "jsonl": (".jsonl", ".ndjson", ".json"),
-}
 
 
 class Files(NodeSource):
@@ -65,33 +40,28 @@ class Files(NodeSource):
     def __init__(
         self,
         path: str | Path,
-        format: Format | None = None,
+        format: FormatName | Format | None = None,
         schema: SchemaLike | None = None,
         *,
         watch: bool = False,
         pattern: str | None = None,
         ordered: bool = False,
-        delimiter: str = ",",
-        header: bool = True,
+        delimiter: str | None = None,
+        header: bool | None = None,
     ) -> None:
         self._path, self._pattern, self._watch, self._ordered = Path(path), pattern, watch, ordered
-        self._delimiter, self._header = delimiter, header
-        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-            raise QueryError(
-                "delimiter must be one character", detail=f"got {delimiter!r}", hint="write e.g. ';'"
-            )
-        self._format = _format(self._path, format)
-        if not header and schema is None:
-            raise QueryError(
-                "a CSV file without header needs a schema", hint="give schema={'ts': 'timestamp', ...}"
-            )
+        self._format = file_format(self._path, format, delimiter=delimiter, header=header)
+        if schema is None and self._format.no_schema is not None:
+            raise QueryError(self._format.no_schema, hint="give schema={'ts': 'timestamp', ...}")
         if not watch and not self.list_files():
             raise QueryError(
-                f"no {self._format} file at '{path}'", hint="check the path, or give watch=True and schema="
+                f"no {self._format.name} file at '{path}'",
+                hint="check the path, or give watch=True and schema=",
             )
         self._schema = self._infer() if schema is None else Schema.of(schema)
         if not self._schema.fields:
             raise QueryError(f"no column in '{path}'", hint="give schema=")
+        self._format.check(self._schema)
 
     @property
     def schema(self) -> Schema:
@@ -107,13 +77,13 @@ class Files(NodeSource):
 
     def key(self) -> tuple[Any, ...]:
         place = str(self._path.absolute())
-        how = (self._format, self._pattern, self._watch, self._ordered, self._delimiter, self._header)
+        how = (self._format, self._pattern, self._watch, self._ordered)
         return ("Files", place, *how, self._schema)
 
     @property
     def unit(self) -> str:
         """What a record is in such a file."""
-        return "line" if self._format in ("csv", "jsonl") else "row"
+        return self._format.record
 
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
@@ -121,7 +91,7 @@ class Files(NodeSource):
         if path.is_dir():
             found: Iterator[Path] = path.glob(self._pattern or "*")
             if self._pattern is None:
-                found = (file for file in found if _suffix(file) in _SUFFIXES[self._format])
+                found = (file for file in found if suffix(file) in self._format.endings)
         elif not path.exists() and (first := _glob_part(path)) is not None:
             found = Path(*path.parts[:first]).glob(str(Path(*path.parts[first:])))
         else:
@@ -157,57 +127,31 @@ class Files(NodeSource):
     # -- files in parts --------------------------------------------------------------------------------------
 
     def units_in(self, path: Path) -> int:
-        """How many units a file has in which its parts are measured: rows, or bytes of text."""
-        if self._format == "parquet":
-            return parquet_rows(path)
-        return path.stat().st_size if self._is_text else arrow_rows(path)
+        return self._format.units_in(path)
 
     def units_per_event(self, path: Path) -> float:
-        """About how many of them an event takes, for a look at no more than the file's beginning."""
-        return bytes_per_line(path) if self._is_text else 1.0
+        return self._format.units_per_event(path)
 
     def bytes_per_event(self, path: Path) -> int:
-        """About how much memory an event takes."""
-        if self._format == "parquet":
-            return max(event_bytes(self._schema), parquet_bytes(path) // max(1, parquet_rows(path)))
-        return max(event_bytes(self._schema), int(self.units_per_event(path)))
+        return max(event_bytes(self._schema), self._format.bytes_per_event(path))
 
     def cut(self, path: Path, begin: int, place: int) -> int | None:
-        """Where a part from ``begin`` ends that is to end at about ``place``, between two records; None if
-        the file can be read in one piece only."""
-        if self._format == "parquet":
-            return near_row_group(path, begin, place)
-        return line_end(path, place) if self._is_text else place
+        return self._format.cut(path, begin, place)
 
     def records_before(self, part: FilePart) -> int:
-        """How many lines or rows the file has in front of the part."""
-        return lines_before(part.path, part.start) if self._is_text else part.start
+        return self._format.records_before(part)
 
     def batches(self, part: FilePart, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-        """The events of a part of a file, batch by batch."""
-        if self._format == "parquet":
-            return read_parquet(part, self._schema, layout, strings)
-        if self._format == "arrow":
-            return read_arrow(part, self._schema, layout, strings)
-        if self._format == "csv":
-            return read_csv(part, self._schema, layout, strings, self._delimiter, self._header)
-        return read_json(part, self._schema, layout, strings)
-
-    @property
-    def _is_text(self) -> bool:
-        return self._format in ("csv", "jsonl")
+        return self._format.batches(part, self._schema, layout, strings)
 
     def _infer(self) -> Schema:
         files = self.list_files()
         if not files:
             raise QueryError(
-                f"no {self._format} file at '{self._path}' yet", hint="give schema={'ts': 'timestamp', ...}"
+                f"no {self._format.name} file at '{self._path}' yet",
+                hint="give schema={'ts': 'timestamp', ...}",
             )
-        if self._format == "parquet":
-            return parquet_schema(files[0])
-        if self._format == "arrow":
-            return arrow_file_schema(files[0])
-        return infer_csv(files[0], self._delimiter) if self._format == "csv" else infer_json(files[0])
+        return self._format.infer(files[0])
 
 
 class Csv(Files):
@@ -228,18 +172,16 @@ class Csv(Files):
     ) -> None:
         super().__init__(
             path,
-            "csv",
+            CsvFormat(delimiter, header),
             schema,
             watch=watch,
             pattern=pattern,
             ordered=ordered,
-            delimiter=delimiter,
-            header=header,
         )
 
 
 class _Table(Files):
-    _kind: Format
+    _kind: FormatName
 
     def __init__(
         self,
@@ -269,24 +211,6 @@ class JsonLines(_Table):
     """Files with one JSON object a line; see :class:`Files`."""
 
     _kind = "jsonl"
-
-
-def _format(path: Path, given: str | None) -> str:
-    if given is not None:
-        if given not in _SUFFIXES:
-            raise QueryError(f"unknown format '{given}'", hint=f"formats are {', '.join(_SUFFIXES)}")
-        return given
-    ending = _suffix(path)
-    for name, suffixes in _SUFFIXES.items():
-        if ending in suffixes:
-            return name
-    raise QueryError(
-        f"cannot tell the format of '{path}'", hint=f"give format=, one of {', '.join(_SUFFIXES)}"
-    )
-
-
-def _suffix(path: Path) -> str:
-    return (path.with_suffix("") if path.suffix in COMPRESSED else path).suffix
 
 
 def _glob_part(path: Path) -> int | None:

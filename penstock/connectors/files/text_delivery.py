@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from penstock.connectors.delivery import Delivery
 from penstock.connectors.files.durable import LogFile
 
+_Bytes: TypeAlias = bytes  # the delivery has a field of that name
 _END = 4096  # bytes, by which a file is known without reading all of it
 _PIECE = 1 << 20  # bytes that are read at a time
 
@@ -23,6 +24,7 @@ class TextDelivery(Delivery):
     bytes: int = 0
     crc32: int = 0  # of all of them: it can be continued without reading them again
     end_crc32: int = 0  # of the last few thousand
+    end: _Bytes | None = field(default=None, compare=False, repr=False)  # those; None: only the file has them
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> TextDelivery:
@@ -37,7 +39,14 @@ class TextDelivery(Delivery):
         return f"{self.bytes:,} bytes"
 
     def plain(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name != "end"}
+
+    def plus(self, data: _Bytes) -> TextDelivery:
+        """After ``data`` was appended to the file."""
+        before = _end(self) if self.end is None else self.end
+        end = (before + data[-_END:])[-_END:]
+        count, crc32 = self.bytes + len(data), zlib.crc32(data, self.crc32)
+        return replace(self, bytes=count, crc32=crc32, end_crc32=zlib.crc32(end), end=end)
 
     def check(self, batch: int) -> str | None:
         path = Path(self.path)
@@ -74,23 +83,6 @@ class TextDelivery(Delivery):
             while left and (piece := file.read(min(left, _PIECE))):
                 crc32, left = zlib.crc32(piece, crc32), left - len(piece)
         return crc32
-
-
-class Grown(NamedTuple):
-    """A delivery that is being added to, with the bytes that it ends in."""
-
-    delivery: TextDelivery
-    end: bytes
-
-    @classmethod
-    def of(cls, delivery: TextDelivery) -> Grown:
-        return cls(delivery, _end(delivery))
-
-    def plus(self, data: bytes) -> Grown:
-        """After ``data`` was appended."""
-        before, end = self.delivery, (self.end + data[-_END:])[-_END:]
-        count, crc32 = before.bytes + len(data), zlib.crc32(data, before.crc32)
-        return Grown(replace(before, bytes=count, crc32=crc32, end_crc32=zlib.crc32(end)), end)
 
 
 def _end(delivery: TextDelivery) -> bytes:

@@ -3,18 +3,87 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from penstock.connectors.formats.lines import LineParser, as_file
+from penstock.connectors.files.parts import FilePart
+from penstock.connectors.formats.line_files import chunks, inferred
+from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.line_text import LineText, times_as_text
+from penstock.connectors.formats.lines import LineParser, Parsed, as_file
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError, RunError
 from penstock.query.types import DataType, Schema
+
+
+@dataclass(frozen=True)
+class CsvFormat(LineFormat):
+    """Fields between delimiters; in files under a header, by which columns are found."""
+
+    name = "csv"
+    endings = (".csv",)
+
+    delimiter: str = ","
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        delimiter = self.delimiter
+        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+            raise QueryError(
+                "delimiter must be one character", detail=f"got {delimiter!r}", hint="write e.g. ';'"
+            )
+
+    @property
+    def no_schema(self) -> str | None:
+        return None if self.header else "a CSV file without header needs a schema"
+
+    def infer(self, path: Path) -> Schema:
+        parse = pacsv.ParseOptions(delimiter=self.delimiter, invalid_row_handler=lambda row: "skip")
+        convert = pacsv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+
+        def read(sample: bytes) -> pa.Table:
+            options = pacsv.ReadOptions(use_threads=False, block_size=len(sample) + 1)
+            return pacsv.read_csv(as_file(sample), options, parse, convert)
+
+        return inferred(path, read)
+
+    def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
+        return CsvParser(schema.names, schema, layout, strings, self.delimiter)
+
+    def text(self, schema: Schema) -> LineText:
+        return CsvText(schema, self.delimiter, self.header)
+
+    def batches(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Parsed]:
+        """Every part needs the file's header."""
+        if not self.header:
+            yield from super().batches(part, schema, layout, strings)
+            return
+        path, pieces = part.path, chunks(part.path, part.start, part.stop)
+        beginning = next(pieces if part.start == 0 else chunks(path), b"")
+        if not beginning:
+            return
+        line, _, rest = beginning.partition(b"\n")
+        names = _header(path, line, self.delimiter)
+        for name in schema.names:
+            if names.count(name) != 1:
+                problem = "is missing" if name not in names else "is there twice"
+                raise RunError(f"column '{name}' {problem}: file '{path}' has {', '.join(names)}")
+        parser = CsvParser(names, schema, layout, strings, self.delimiter)
+        if part.start == 0:
+            yield _below_header(parser.parse(rest))
+        for chunk in pieces:
+            yield parser.parse(chunk)
 
 
 class CsvParser(LineParser):
@@ -64,7 +133,7 @@ class CsvParser(LineParser):
         return [fields[place] for place in self._places]
 
     def arrays(self, columns: Sequence[Sequence[Any]]) -> dict[str, ArrowArray]:
-        return self._named([pa.array(column, pa.string()) for column in columns])
+        return self._named([*super().arrays(columns).values()])
 
     def _named(self, columns: Sequence[ArrowArray]) -> dict[str, ArrowArray]:
         arrays: dict[str, ArrowArray] = {}
@@ -77,6 +146,48 @@ class CsvParser(LineParser):
         return arrays
 
 
+class CsvText(LineText):
+    """Lines of CSV. Not by Arrow's own writer: it puts every string in quotes or none."""
+
+    def __init__(self, schema: Schema, delimiter: str, header: bool) -> None:
+        self._names = schema.names if header else ()
+        self._delimiter = pa.scalar(delimiter)
+        self._special = f'["\r\n{re.escape(delimiter)}]'
+        self._null = ""
+        if len(schema) == 1:  # a line of nothing would be no row
+            self._special += "|^$"
+            self._null = '""'
+
+    @property
+    def header(self) -> bytes:
+        if not self._names:
+            return b""
+        return self._joined([self._quoted(pa.array([name])) for name in self._names])
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        columns: list[ArrowArray] = []
+        for column in times_as_text(batch).columns:
+            is_text = pa.types.is_string(column.type)
+            columns.append(self._quoted(column) if is_text else column.cast(pa.string()))
+        return self._joined(columns)
+
+    def _quoted(self, texts: ArrowArray) -> ArrowArray:
+        """In quotes where a text holds what would end it."""
+        special: ArrowArray = pc.match_substring_regex(texts, self._special)
+        if not special.true_count:
+            return texts
+        doubled = pc.replace_substring(texts, '"', '""')
+        quoted = pc.binary_join_element_wise(pa.scalar('"'), doubled, pa.scalar('"'), pa.scalar(""))
+        return pc.if_else(special, quoted, texts)
+
+    def _joined(self, columns: list[ArrowArray]) -> bytes:
+        joined: ArrowArray = pc.binary_join_element_wise(
+            *columns, self._delimiter, null_handling="replace", null_replacement=self._null
+        )
+        lines: ArrowArray = pc.binary_join_element_wise(joined, pa.scalar("\n"), pa.scalar(""))
+        return "".join(lines.to_pylist()).encode()
+
+
 def split_fields(line: str, delimiter: str) -> list[str]:
     """The fields of one line; ``ValueError`` if its quotes do not close."""
     if '"' not in line:
@@ -85,3 +196,16 @@ def split_fields(line: str, delimiter: str) -> list[str]:
         return next(csv.reader([line], delimiter=delimiter, strict=True))
     except csv.Error as error:
         raise ValueError(f"the line is no CSV: {error}") from None
+
+
+def _header(path: Path, line: bytes, delimiter: str) -> list[str]:
+    try:
+        return split_fields(line.rstrip(b"\r").decode(), delimiter)
+    except ValueError as error:
+        raise RunError(f"cannot read the header of file '{path}': {error}") from None
+
+
+def _below_header(parsed: Parsed) -> Parsed:
+    """The header is no record, but it is a line."""
+    bad = [replace(entry, line=entry.line + 1) for entry in parsed.bad]
+    return replace(parsed, lines=parsed.lines + 1, bad=bad)

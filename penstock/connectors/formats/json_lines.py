@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
+from penstock.connectors.formats.line_files import inferred
+from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.line_text import LineText, times_as_text
 from penstock.connectors.formats.lines import LineParser, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout
@@ -18,6 +23,35 @@ from penstock.memory.strings import StringPool
 from penstock.query.types import DataType, Field, Schema
 
 _MAX_NESTING = 500  # far below the depth at which Python's own parser gives up
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat(LineFormat):
+    """A JSON object a line."""
+
+    name = "jsonl"
+    endings = (".jsonl", ".ndjson", ".json")
+
+    @property
+    def no_schema(self) -> str | None:
+        return None
+
+    def infer(self, path: Path) -> Schema:
+        def read(sample: bytes) -> pa.Table:
+            options = pajson.ReadOptions(use_threads=False, block_size=len(sample) + 1)
+            return pajson.read_json(as_file(sample), options)
+
+        return inferred(path, read)
+
+    def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
+        return JsonParser(schema, layout, strings)
+
+    @property
+    def delivered_as(self) -> str:
+        return "json_lines"
+
+    def text(self, schema: Schema) -> LineText:
+        return JsonText(schema.names)
 
 
 class JsonParser(LineParser):
@@ -124,6 +158,22 @@ class JsonParser(LineParser):
         except (ValueError, TypeError):
             shown = "an object" if isinstance(value, _Object) else f"{value!r:.100}"
             raise ValueError(f"column '{name}': {shown} is not {_WANTED[field.dtype]}") from None
+
+
+class JsonText(LineText):
+    """Lines of JSON, without spaces."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self._encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        self._names = names
+
+    @property
+    def beginning(self) -> bytes:
+        return "".join(["{", *(f"{self._encode(name)}:" for name in self._names[:1])]).encode()
+
+    def lines(self, batch: pa.RecordBatch) -> bytes:
+        encode = self._encode
+        return "".join(f"{encode(row)}\n" for row in times_as_text(batch).to_pylist()).encode()
 
 
 class _Object(tuple[tuple[str, Any], ...]):

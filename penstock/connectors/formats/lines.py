@@ -44,8 +44,8 @@ class Parsed:
 class LineParser(ABC):
     """Parses whole lines: a chunk of regular ones in a fast way, single ones in a slow way.
 
-    The slow way defines what a line means. The fast way may refuse a chunk, but must never see it
-    differently: else a result would depend on where chunks are cut.
+    The slow way, ``row``, defines what a line means. The fast way may refuse a chunk, as it does unless a
+    subclass has one, but must never see it differently: else a result would depend on where chunks are cut.
     """
 
     def __init__(self, schema: Schema, layout: Layout, strings: StringPool) -> None:
@@ -53,19 +53,24 @@ class LineParser(ABC):
         self._layout = layout
         self._strings = strings
 
-    @abstractmethod
     def fast(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
         """The columns of a chunk in which every line is a regular record; None if it cannot tell."""
+        return None
 
     @abstractmethod
-    def row(self, line: str) -> list[Any]:
-        """The values of one line, in schema order; ``ValueError`` with a reason if it is none."""
+    def row(self, line: str) -> Sequence[Any]:
+        """The values of one line as texts, in schema order, None for a null; ``ValueError`` with a reason if
+        it is none. Texts are then parsed as the schema's types."""
 
-    @abstractmethod
     def arrays(self, columns: Sequence[Sequence[Any]]) -> dict[str, ArrowArray]:
-        """Columns of what ``row`` returned."""
+        """Columns of what ``row`` returned; where this is overridden, that need not be texts."""
+        return {
+            name: pa.array(column, pa.string())
+            for name, column in zip(self.schema.names, columns, strict=True)
+        }
 
     def is_blank(self, line: bytes) -> bool:
+        """Whether a line is no record, neither good nor bad."""
         return not line
 
     def parse(self, chunk: bytes) -> Parsed:
@@ -86,7 +91,7 @@ class LineParser(ABC):
         return self._parse_lines(chunk.split(b"\n")[:-1])
 
     def _parse_lines(self, lines: list[bytes]) -> Parsed:
-        rows: list[list[Any]] = []
+        rows: list[Sequence[Any]] = []
         places: list[tuple[int, int]] = []  # record and line number of each row
         bad: list[BadLine] = []
         records = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.files.json_lines_sink import JsonText
+from penstock.connectors.formats.json_lines import JsonText
 from penstock.connectors.mqtt.source import check_qos
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed, Writer
 from penstock.query.errors import QueryError, RunError

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock.connectors.buffered import BufferedReader
 from penstock.connectors.files.source import SchemaLike
-from penstock.connectors.formats.csv import CsvParser
-from penstock.connectors.formats.json_lines import JsonParser
+from penstock.connectors.formats.line_format import LineFormat
 from penstock.connectors.formats.lines import LineParser
+from penstock.connectors.formats.registry import LineFormatName, line_format
+from penstock.connectors.formats.text import TextFormat
 from penstock.connectors.formats.values import decode
 from penstock.connectors.reader import NodeSource, Reader
 from penstock.memory.layout import Layout
@@ -57,8 +58,8 @@ class Mqtt(NodeSource):
         *,
         host: str = "127.0.0.1",
         port: int = 1883,
-        format: Literal["jsonl", "csv", "text"] | None = None,
-        delimiter: str = ",",
+        format: LineFormatName | LineFormat | None = None,
+        delimiter: str | None = None,
         qos: int = 1,
         limit: int | None = None,
         client_id: str = "",
@@ -68,19 +69,21 @@ class Mqtt(NodeSource):
         with needed(Extra.MQTT, "an MQTT source"):
             from penstock.connectors.mqtt.broker import Broker
 
-        self._format = format or ("text" if schema is None else "jsonl")
-        if self._format not in ("jsonl", "csv", "text"):
-            raise QueryError(f"unknown format '{format}'", hint="formats of messages are jsonl, csv, text")
-        if (self._format == "text") != (schema is None):
-            hint = "leave schema out for format='text'; give one for 'jsonl' and 'csv'"
-            raise QueryError("schema and format do not fit", detail=f"got format '{self._format}'", hint=hint)
+        kind = line_format(format or ("text" if schema is None else "jsonl"), "messages", delimiter=delimiter)
+        as_text = isinstance(kind, TextFormat)
+        if as_text != (schema is None):
+            hint = "leave schema out for format='text'; give one for all others"
+            raise QueryError("schema and format do not fit", detail=f"got format '{kind.name}'", hint=hint)
         _check_topic(topic)
         if limit is not None and limit < 0:
             raise QueryError("limit must not be negative", detail=f"got {limit}", hint="None never ends")
         check_qos(qos)
         self._broker = Broker(host, port, client_id, connect_seconds)
-        self._topic, self._qos, self._limit, self._delimiter = topic, qos, limit, delimiter
+        self._topic, self._qos, self._limit = topic, qos, limit
+        self._format = None if as_text else kind  # of the message; None: taken as it is
         self._schema = TEXT_SCHEMA if schema is None else Schema.of(schema)
+        if not as_text:
+            kind.check(self._schema)
         # The time of receipt never goes back.
         self._ordered = ordered or schema is None
 
@@ -97,15 +100,11 @@ class Mqtt(NodeSource):
         return self._limit is not None
 
     def key(self) -> tuple[Any, ...]:
-        how = (self._qos, self._limit, self._format, self._delimiter, self._ordered)
+        how = (self._qos, self._limit, self._format, self._ordered)
         return ("Mqtt", self._broker, self._topic, *how, self._schema)
 
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
-        parser: LineParser | None = None
-        if self._format == "csv":
-            parser = CsvParser(self._schema.names, self._schema, layout, strings, self._delimiter)
-        elif self._format == "jsonl":
-            parser = JsonParser(self._schema, layout, strings)
+        parser = None if self._format is None else self._format.parser(self._schema, layout, strings)
         return [_MqttReader(self._broker, self._topic, self._qos, self._limit, parser, layout, strings)]
 
 

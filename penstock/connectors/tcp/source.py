@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from penstock.connectors.buffered import BufferedReader
 from penstock.connectors.files.source import SchemaLike
-from penstock.connectors.formats.csv import CsvParser
-from penstock.connectors.formats.json_lines import JsonParser
+from penstock.connectors.formats.line_format import LineFormat
 from penstock.connectors.formats.lines import LINE_BYTES, TOO_LONG, LineBuffer, LineParser
+from penstock.connectors.formats.registry import LineFormatName, line_format
 from penstock.connectors.reader import NodeSource, Positions, Reader, Resume
 from penstock.connectors.spool import CUT_OFF, Sockets, Spool, SpoolReader
 from penstock.memory.layout import Layout
@@ -25,7 +25,7 @@ _POLL_NS = 1_000_000
 
 
 class TcpLines(NodeSource):
-    """Lines of JSON or CSV (fields in schema order, no header) from a TCP peer, until it closes.
+    """Lines of JSON, text or CSV (fields in schema order, no header) from a TCP peer, until it closes.
 
     Connects to ``host:port`` or, with ``listen``, waits there for one peer; on this machine only, unless
     ``host`` says otherwise. **Not replayable:** what was sent before a crash is gone; on Spark, what had not
@@ -39,20 +39,19 @@ class TcpLines(NodeSource):
         *,
         port: int,
         host: str = "127.0.0.1",
-        format: Literal["jsonl", "csv"] = "jsonl",
+        format: LineFormatName | LineFormat = "jsonl",
         listen: bool = False,
-        delimiter: str = ",",
+        delimiter: str | None = None,
         ordered: bool = False,
         connect_seconds: float = 10.0,
     ) -> None:
-        if format not in ("jsonl", "csv"):
-            raise QueryError(f"unknown format '{format}'", hint="formats of lines are jsonl, csv")
         if not 0 <= port <= 65_535 or (port == 0 and not listen):
             raise QueryError("port must be between 1 and 65535", detail=f"got {port}")
         self._schema = Schema.of(schema)
+        self._format = line_format(format, "lines", delimiter=delimiter)
+        self._format.check(self._schema)
         self._host, self._port, self._listen = host, port, listen
-        self._format, self._delimiter, self._ordered = format, delimiter, ordered
-        self._connect_seconds = connect_seconds
+        self._ordered, self._connect_seconds = ordered, connect_seconds
         #: Where it listens, once opened; tells the port if 0 was asked for.
         self.address: tuple[str, int] | None = None
 
@@ -75,7 +74,7 @@ class TcpLines(NodeSource):
     def key(self) -> tuple[Any, ...]:
         if self._port == 0:
             return super().key()
-        how = (self._listen, self._format, self._delimiter, self._ordered)
+        how = (self._listen, self._format, self._ordered)
         return ("TcpLines", self._host, self._port, *how, self._schema)
 
     def open(self, layout: Layout, strings: StringPool) -> list[Reader]:
@@ -107,9 +106,7 @@ class TcpLines(NodeSource):
         return f"{self._host}:{self._port}"
 
     def _parser(self, layout: Layout, strings: StringPool) -> LineParser:
-        if self._format == "csv":
-            return CsvParser(self._schema.names, self._schema, layout, strings, self._delimiter)
-        return JsonParser(self._schema, layout, strings)
+        return self._format.parser(self._schema, layout, strings)
 
     def _connect(self) -> Sockets:
         try:

@@ -1,9 +1,10 @@
-"""Parquet, CSV and JSON lines."""
+"""Files of all formats, as a node writes them."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.connectors.formats.line_format import LineFormat
+from penstock.connectors.formats.registry import FORMATS, FormatName
 from penstock.connectors.writer import NodeSink
-from penstock.query.errors import RunError
+from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
-from penstock.sinks import Csv, JsonLines, Parquet
+from penstock.sinks import Csv, Files, JsonLines, Parquet
 from penstock.sources import Csv as CsvSource
+from penstock.sources import Files as FilesSource
 from penstock.sources import JsonLines as JsonSource
 from penstock.sources import Parquet as ParquetSource
 from tests.connectors.batches import ROWS, SCHEMA, batch
@@ -171,3 +175,46 @@ def test_a_path_of_the_wrong_kind_is_an_error(tmp_path: Path) -> None:
         Csv(tmp_path).open(SCHEMA)
     with pytest.raises(RunError, match="cannot make folder"):
         Csv(tmp_path / "file" / "out.csv").open(SCHEMA)
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_every_format_writes_what_it_reads(name: FormatName, tmp_path: Path) -> None:
+    schema, rows = (
+        (SCHEMA, ROWS) if name != "text" else (Schema(line="string"), [{"line": "a,"}, {"line": ""}])
+    )
+    ending = FORMATS[name].endings[0]
+    path = tmp_path / f"out{ending}"
+    writer = Files(path).open(schema)
+    writer.write(batch(rows, schema))
+    writer.write(batch(rows, schema))
+    writer.close(True)
+    assert path.is_dir() == (not issubclass(FORMATS[name], LineFormat))
+    assert rows_of(FilesSource(path, name, schema)) == rows * 2
+    assert [file.suffix for file in path.glob("*")] == [ending] * path.is_dir()
+
+
+def test_a_file_of_lines_has_no_rows_per_file(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="rows_per_file is for folders of files: format 'csv'"):
+        Files(tmp_path / "out.csv", rows_per_file=5)
+    with pytest.raises(QueryError, match="rows_per_file must be positive: Parquet got 0"):
+        Parquet(tmp_path, rows_per_file=0)
+    with pytest.raises(QueryError, match="text has one column, a string"):
+        Files(tmp_path / "out.txt").open(SCHEMA)
+
+
+@pytest.mark.parametrize("written", [ROWS, []])
+def test_lines_go_into_a_pipe_too(written: list[dict[str, object]]) -> None:
+    reading, writing = os.pipe()
+    writer = Csv(f"/dev/fd/{writing}").open(SCHEMA)
+    writer.write(batch(written))
+    writer.close(True)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        lines = pipe.read().splitlines()
+    assert lines[0] == b"ts,lane,cars,speed,free"
+    assert len(lines) == 1 + len(written)
+
+
+def test_a_run_that_stops_early_leaves_a_header(tmp_path: Path) -> None:
+    Csv(tmp_path / "out.csv").open(SCHEMA).close(False)
+    assert (tmp_path / "out.csv").read_text() == "ts,lane,cars,speed,free\n"

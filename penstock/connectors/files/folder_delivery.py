@@ -1,10 +1,10 @@
-"""What a sink has put into a folder of Parquet files, one per batch: how many, and their sums."""
+"""What a sink has put into a folder of files, one per batch: how many, and their sums."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,12 @@ from penstock.connectors.delivery import Delivery
 from penstock.connectors.files.durable import hidden, sync
 from penstock.connectors.files.sums import FileSums
 
-BATCHES = "batch-" + "[0-9]" * 12 + ".parquet"
-
 _NAMED = 5  # files that an error names
-
-
-def batch_name(number: int) -> str:
-    """The name of a batch's file."""
-    return f"batch-{number:012}.parquet"
+_ENDING = ".parquet"  # unless a manifest says another
 
 
 @dataclass(frozen=True)
-class ParquetDelivery(Delivery):
+class FolderDelivery(Delivery):
     """The files of all batches that had rows. It takes the same room for any number of them."""
 
     files: int = 0
@@ -34,9 +28,10 @@ class ParquetDelivery(Delivery):
     last: int = -1  # the number of the newest
     names: FileSums = field(default_factory=FileSums)  # of numbers and sizes
     contents: FileSums = field(default_factory=FileSums)  # of numbers, sizes and checksums
+    ending: str = _ENDING  # of the files' names
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> ParquetDelivery:
+    def of(cls, values: Mapping[str, Any]) -> FolderDelivery:
         names, contents = (FileSums((*values[name],)) for name in ("names", "contents"))
         return cls(**{**values, "names": names, "contents": contents})
 
@@ -50,19 +45,30 @@ class ParquetDelivery(Delivery):
 
     def plain(self) -> dict[str, Any]:
         sums = {"names": list(self.names.powers), "contents": list(self.contents.powers)}
-        return {**vars(self), **sums}
+        plain = {**vars(self), **sums}
+        if self.ending == _ENDING:
+            del plain["ending"]
+        return plain
 
-    def with_file(self, number: int) -> ParquetDelivery:
+    @property
+    def pattern(self) -> str:
+        """What the names of all batches' files match."""
+        return f"batch-{'[0-9]' * 12}{self.ending}"
+
+    def file_name(self, number: int) -> str:
+        """The name of a batch's file."""
+        return f"batch-{number:012}{self.ending}"
+
+    def with_file(self, number: int) -> FolderDelivery:
         """After the file of one more batch was written."""
-        size, checksum = _read(Path(self.path, batch_name(number)))
-        return ParquetDelivery(
-            self.kind,
-            self.path,
-            self.files + 1,
-            self.bytes + size,
-            number,
-            self.names.plus(number, size),
-            self.contents.plus(number, (size, checksum)),
+        size, checksum = _read(Path(self.path, self.file_name(number)))
+        return replace(
+            self,
+            files=self.files + 1,
+            bytes=self.bytes + size,
+            last=number,
+            names=self.names.plus(number, size),
+            contents=self.contents.plus(number, (size, checksum)),
         )
 
     def check(self, batch: int) -> str | None:
@@ -79,32 +85,32 @@ class ParquetDelivery(Delivery):
         if wrong is not None or self.is_empty:
             return wrong
         numbers = self._sizes(batch)
-        sums = FileSums.of((number, _read(Path(self.path, batch_name(number)))) for number in numbers)
+        sums = FileSums.of((number, _read(Path(self.path, self.file_name(number)))) for number in numbers)
         if sums == self.contents:
             return None
         odd = self.contents.odd_one(sums)
-        changed = "more than one file" if odd is None else batch_name(odd)
+        changed = "more than one file" if odd is None else self.file_name(odd)
         return f"{changed} was changed: it has another checksum than what was delivered"
 
     def roll_back(self, batch: int) -> None:
         folder = Path(self.path)
         if folder.is_dir():
-            beyond = [file for file in self._files() if _number(file.name) >= batch]
-            for file in [*beyond, *folder.glob(hidden(folder / BATCHES).name)]:
+            beyond = [file for file in self._files() if self._number(file) >= batch]
+            for file in [*beyond, *folder.glob(hidden(folder / self.pattern).name)]:
                 file.unlink()
             sync(folder)
 
     def beyond(self, batch: int) -> list[int]:
         """The numbers of files that have not counted."""
-        return sorted(number for file in self._files() if (number := _number(file.name)) >= batch)
+        return sorted(number for file in self._files() if (number := self._number(file)) >= batch)
 
     def _files(self) -> list[Path]:
         folder = Path(self.path)
-        return list(folder.glob(BATCHES)) if folder.is_dir() else []
+        return list(folder.glob(self.pattern)) if folder.is_dir() else []
 
     def _sizes(self, batch: int) -> dict[int, int]:
         """By number, the sizes of the files that can have counted."""
-        files = ((_number(file.name), file) for file in self._files())
+        files = ((self._number(file), file) for file in self._files())
         return {number: file.stat().st_size for number, file in files if number < batch}
 
     def _difference(self, sizes: Mapping[int, int], sums: FileSums) -> str:
@@ -112,28 +118,26 @@ class ParquetDelivery(Delivery):
         odd = self.names.odd_one(sums)
         if odd is not None and missing == (odd not in sizes) and odd <= self.last:
             if missing:
-                return f"{batch_name(odd)} is missing"
-            return f"{batch_name(odd)} has {sizes[odd]:,} bytes, which is not what was delivered"
+                return f"{self.file_name(odd)} is missing"
+            return f"{self.file_name(odd)} has {sizes[odd]:,} bytes, which is not what was delivered"
         if odd is not None and odd in sizes and missing == -1:
-            return f"{batch_name(odd)} was not delivered by this checkpoint's runs"
+            return f"{self.file_name(odd)} was not delivered by this checkpoint's runs"
         if self.files == self.last + 1:  # every batch had rows, so every gap is a loss
             gaps = [number for number in range(self.last + 1) if number not in sizes]
             if gaps:
-                return f"{len(gaps):,} of {self.amount} are missing: {_listed(gaps)}"
+                return f"{len(gaps):,} of {self.amount} are missing: {self._listed(gaps)}"
         if missing > 0:
-            return f"{missing:,} of {self.amount} are missing, which ended with {batch_name(self.last)}"
+            return f"{missing:,} of {self.amount} are missing, which ended with {self.file_name(self.last)}"
         if missing < 0:
             return f"{-missing:,} files are there that were not delivered by this checkpoint's runs"
         return f"of {self.amount} more than one has another name or size than what was delivered"
 
+    def _listed(self, numbers: Sequence[int]) -> str:
+        shown = ", ".join(map(self.file_name, numbers[:_NAMED]))
+        return shown if len(numbers) <= _NAMED else f"{shown}, …"
 
-def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(batch_name(number) for number in numbers[:_NAMED])
-    return shown if len(numbers) <= _NAMED else f"{shown}, …"
-
-
-def _number(name: str) -> int:
-    return int(name.removeprefix("batch-").removesuffix(".parquet"))
+    def _number(self, file: Path) -> int:
+        return int(file.name.removeprefix("batch-").removesuffix(self.ending))
 
 
 def _read(file: Path) -> tuple[int, str]:

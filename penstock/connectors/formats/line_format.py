@@ -1,0 +1,52 @@
+"""Formats in which a record is a line of text; sources of lines and of messages take them too."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.connectors.files.parts import FilePart
+from penstock.connectors.formats.format import Format
+from penstock.connectors.formats.line_files import bytes_per_line, chunks, line_end, lines_before
+from penstock.connectors.formats.line_text import LineText
+from penstock.connectors.formats.lines import LineParser, Parsed
+from penstock.memory.layout import Layout
+from penstock.memory.strings import StringPool
+from penstock.query.errors import QueryError
+from penstock.query.types import Schema
+
+
+@dataclass(frozen=True)
+class LineFormat(Format, abstract=True):
+    """A line is a record. A subclass says how a line is read and, if it is, written."""
+
+    record = "line"
+
+    @abstractmethod
+    def parser(self, schema: Schema, layout: Layout, strings: StringPool) -> LineParser:
+        """What makes events of lines without a header."""
+
+    def text(self, schema: Schema) -> LineText:
+        """What makes lines of rows."""
+        raise QueryError(f"format '{self.name}' can only be read", hint="write text() for it")
+
+    def batches(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Parsed]:
+        parser = self.parser(schema, layout, strings)
+        for chunk in chunks(part.path, part.start, part.stop):
+            yield parser.parse(chunk)
+
+    def units_in(self, path: Path) -> int:
+        return path.stat().st_size
+
+    def cut(self, path: Path, begin: int, place: int) -> int | None:
+        return line_end(path, place)
+
+    def records_before(self, part: FilePart) -> int:
+        return lines_before(part.path, part.start)
+
+    def units_per_event(self, path: Path) -> float:
+        return bytes_per_line(path)
