@@ -15,7 +15,7 @@ from tests.query.stream.streams import Traffic
 
 MODULES = [
     "penstock.app",
-    *(f"penstock.query.{module.name}" for module in pkgutil.iter_modules(query.__path__)),
+    *(module.name for module in pkgutil.walk_packages(query.__path__, "penstock.query.")),
 ]
 
 
