@@ -12,76 +12,17 @@ from penstock.query.aggregates import Aggregate
 from penstock.query.connectors import Sink, Source
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError
-from penstock.query.graph import (
-    KINDS,
-    BatchSpec,
-    CoGroupSpec,
-    DeduplicateSpec,
-    DetectSpec,
-    ExplodeSpec,
-    FilterSpec,
-    FlatMapSpec,
-    GroupJoinSpec,
-    IntervalJoinSpec,
-    LookupSpec,
-    MatchMergeSpec,
-    MatchSetSpec,
-    MatchSpec,
-    MatchSplitSpec,
-    NestedAggregateSpec,
-    ProcessSpec,
-    SelectSpec,
-    SinkSpec,
-    SourceSpec,
-    Spec,
-    UnionSpec,
-    WindowAggregateSpec,
-    WindowJoinSpec,
-    WindowTopSpec,
-)
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.sets import PatternSet
 from penstock.query.step import Step
+from penstock.query.steps import (
+    SourceSpec,
+)
+from penstock.query.steps.spec import Spec
+from penstock.query.steps.texts import function_name
 from penstock.query.stream.lookup import table_digest
 from penstock.query.types import Schema
 from penstock.query.user_functions import ProcessFunction
-
-_KINDS: dict[type, str] = {
-    SourceSpec: "source",
-    FilterSpec: "filter",
-    SelectSpec: "select",
-    ExplodeSpec: "explode",
-    FlatMapSpec: "flat_map",
-    BatchSpec: "batch",
-    UnionSpec: "union",
-    LookupSpec: "lookup",
-    WindowAggregateSpec: "agg",
-    NestedAggregateSpec: "nested",
-    WindowTopSpec: "top",
-    WindowJoinSpec: "join",
-    IntervalJoinSpec: "interval_join",
-    CoGroupSpec: "cogroup",
-    GroupJoinSpec: "group_join",
-    DeduplicateSpec: "deduplicate",
-    ProcessSpec: "process",
-    MatchSpec: "match",
-    MatchSplitSpec: "match_splitter",
-    MatchMergeSpec: "match_merger",
-    MatchSetSpec: "match_set",
-    DetectSpec: "detect",
-    SinkSpec: "sink",
-}
-
-
-def kind_of(spec: Spec) -> str:
-    """The word for what an operator does, as in its id."""
-    return _KINDS.get(type(spec)) or KINDS[type(spec)]  # the latter knows the parts of a step too
-
-
-def function_name(function: Any) -> str:
-    """A function's name that is the same in every run: its module and qualified name."""
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{getattr(named, '__module__', None)}.{named.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -122,7 +63,7 @@ def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
 
 def _said(spec: Spec, schema: Schema, function: Callable[[Any], Hashable]) -> Hashable:
     said = tuple((name, _value(value, function)) for name, value in _parts(spec))
-    return (kind_of(spec), said, _value(schema, function))
+    return (spec.name, said, _value(schema, function))
 
 
 def _parts(said: Any) -> list[tuple[str, Any]]:

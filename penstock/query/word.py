@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
 
@@ -52,8 +55,8 @@ LATER = {"later": True}
 _Kind = TypeVar("_Kind", bound=type[Word])
 
 
-def declared(kind: _Kind) -> _Kind:
-    """Makes a word part of the language; a ``TypeError`` names what it does not say."""
+def complete(kind: _Kind) -> _Kind:
+    """Checks that a word says all of itself; a ``TypeError`` names what it does not say."""
     missing = [name for name in kind.answers if not hasattr(kind, name)]
     missing += sorted(getattr(kind, "__abstractmethods__", ()))
     text = kind.__dict__.get("__doc__") or ""
@@ -66,10 +69,22 @@ def declared(kind: _Kind) -> _Kind:
         raise TypeError(
             f"{kind.word} {kind.__name__} does not say all of itself: {', '.join(missing)} missing"
         )
+    return kind
+
+
+def declared(kind: _Kind) -> _Kind:
+    """Makes a word part of the language, once it is complete and its name is free."""
+    complete(kind)
     if kind.name in kind.words:
         raise TypeError(f"{kind.word} {kind.__name__} takes the name '{kind.name}', which is taken already")
     kind.words[kind.name] = kind
     return kind
+
+
+def load(room: ModuleType) -> None:
+    """Imports all modules of a package, so that whatever registers itself has done so."""
+    for module in iter_modules(room.__path__, f"{room.__name__}."):
+        import_module(module.name)
 
 
 def meaning(kind: Any) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.operators.aggregates import accumulator
-from penstock.operators.run import catalogue
 from penstock.operators.windows import window_aggregates
 from penstock.query import aggregates
 from penstock.query.aggregates import AGGREGATES, AggregateFunction
@@ -140,7 +139,7 @@ def test_a_window_without_an_operator_is_told_at_import(name: str, monkeypatch: 
     known = {kind: one for kind, one in window_aggregates._OPERATORS.items() if kind is not WINDOWS[name]}
     monkeypatch.setattr(window_aggregates, "_OPERATORS", known)
     with pytest.raises(TypeError, match=f"no operator aggregates over {name}"):
-        catalogue.check_all()
+        window_aggregates.check_all()
 
 
 def test_a_window_that_does_not_say_all_of_itself_is_told_at_import() -> None:

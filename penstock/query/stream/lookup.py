@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import LookupSpec
+from penstock.query.steps import LookupSpec
 from penstock.query.stream.joins import KeyPairs, On, key_pairs
 from penstock.query.stream.projection import known_columns
 from penstock.query.types import DataType, Field, Schema, unknown_column

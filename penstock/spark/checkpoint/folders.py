@@ -10,20 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.operators.run.routed import is_routed
 from penstock.query.explain import describe
 from penstock.query.function_versions import described, is_changed
-from penstock.query.graph import (
-    DeduplicateSpec,
-    Graph,
-    MatchSetSpec,
-    Node,
-    Port,
-    SinkSpec,
-    SourceSpec,
-    WindowAggregateSpec,
-)
+from penstock.query.graph import Graph, Node, Port
 from penstock.query.identity import stable_content
+from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages
 from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
@@ -103,7 +94,7 @@ def operators_of(stages: Stages) -> dict[str, str]:
     alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in stages.graph.nodes}
     found: dict[str, str] = {}
     for node in stages.graph.nodes:
-        if is_routed(node.spec):
+        if node.spec.is_routed:
             found[node.id] = f"{_computes(stages, node)} ({meanings[node.id]})"
             # Functions of one name are told apart by their order alone: one more or less, and no state can
             # be trusted to be that of the same function.
@@ -121,7 +112,7 @@ def alike(graph: Graph) -> dict[str, int]:
 
 def _computes(stages: Stages, node: Node) -> str:
     """What an operator does, with the columns that its state can have."""
-    reads = _reads(node)
+    reads = node.spec.state_columns()
     inputs = "; ".join(
         ", ".join(str(field) for field in layout.fields if reads is None or field.name in reads)
         for layout in stages.layouts.inputs(node)
@@ -133,16 +124,6 @@ def _computes(stages: Stages, node: Node) -> str:
     # The patterns of a set come and go: they are part of a version, and not of what the operator is.
     what = "patterns of a set" if isinstance(node.spec, MatchSetSpec) else describe(node.spec)
     return f"{what} of ({inputs})" + ("" if reads is not None else f" to ({made})")
-
-
-def _reads(node: Node) -> set[str] | None:
-    """The columns that the state can have, whatever else other queries want of the input; None: all."""
-    match node.spec:
-        case WindowAggregateSpec(keys, _, aggregates):
-            return set(keys).union(*(a.columns() for _, a in aggregates))
-        case DeduplicateSpec(keys):
-            return set(keys)
-    return None
 
 
 def _meanings(graph: Graph) -> dict[str, str]:
@@ -252,7 +233,7 @@ def _changed_functions(
     now: Mapping[str, Mapping[str, str]],
 ) -> Iterator[str]:
     """What is said of steps that go on with a changed function."""
-    routed = {node.step or node.id: node.id for node in stages.graph.nodes if is_routed(node.spec)}
+    routed = {node.step or node.id: node.id for node in stages.graph.nodes if node.spec.is_routed}
     for step, function in now.items():
         if step not in before or routed.get(step) in fresh or not is_changed(before[step], function):
             continue
