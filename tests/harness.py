@@ -31,7 +31,8 @@ from penstock.memory.edges import END_OF_TIME, Edge, Outlet
 from penstock.memory.layout import SYSTEM_TYPES, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Input, Node, Port, Spec
+from penstock.query.graph import Input, Node, Port
+from penstock.query.steps.spec import Spec
 from penstock.query.types import DataType, Field, Schema
 
 Row = dict[str, Any]

@@ -21,22 +21,19 @@ import pyarrow as pa
 from penstock.query.aggregates import Aggregate
 from penstock.query.errors import PenstockError
 from penstock.query.expr import Expr
-from penstock.query.graph import (
+from penstock.query.graph import Graph, Node, Port
+from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
     ExplodeSpec,
     FilterSpec,
     FlatMapSpec,
-    Graph,
     GroupJoinSpec,
     IntervalJoinSpec,
     LookupSpec,
     MatchSpec,
-    NamedExprs,
     NestedAggregateSpec,
-    Node,
-    Port,
     ProcessSpec,
     SelectSpec,
     SinkSpec,
@@ -45,8 +42,8 @@ from penstock.query.graph import (
     WindowAggregateSpec,
     WindowJoinSpec,
     WindowTopSpec,
-    sets_aside,
 )
+from penstock.query.steps.spec import NamedExprs
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
 from tests.cep.patterns.oracle import Key, simulate
@@ -243,7 +240,7 @@ def _set_aside(node: Node, event: Event, failed: list[Event], what: str = "") ->
     try:
         yield took
     except Exception as error:
-        if not sets_aside(node.spec):
+        if not node.spec.sets_aside:
             raise
         took.clear()
         row = {**event.row, "error": f"{type(error).__name__}: {error}{what}", "step": node.id}
@@ -303,9 +300,9 @@ def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
     for group in _groups(streams[0], spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
             members = _ordered([event for event in group if start <= event.time < end])
-            exprs = [by for by, _ in spec.order]
+            exprs = [by for by, _ in spec.ranking]
             ranked = [([evaluate(by, event.row, schemas[0]) for by in exprs], event) for event in members]
-            ranked = sorted_by(ranked, [descending for _, descending in spec.order])
+            ranked = sorted_by(ranked, [descending for _, descending in spec.ranking])
             keys = [key_of(values) for values, _ in ranked]
             for place, (_, event) in enumerate(ranked):
                 rank = 1 + (keys.index(keys[place]) if spec.ties else place)

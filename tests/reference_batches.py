@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.query.graph import BatchSpec
+from penstock.query.steps import BatchSpec
 from penstock.query.types import DataType, Schema
 
 _ARROW = {

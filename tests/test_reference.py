@@ -25,29 +25,26 @@ from penstock.query.aggregates import (
 )
 from penstock.query.connectors import Sink, Source
 from penstock.query.expr import col, lit
-from penstock.query.graph import (
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
     ExplodeSpec,
     FilterSpec,
     FlatMapSpec,
-    Graph,
-    Input,
     IntervalJoinSpec,
     LookupSpec,
-    Node,
-    Port,
     ProcessSpec,
     SelectSpec,
     SinkSpec,
     SourceSpec,
-    Spec,
     UnionSpec,
     WindowAggregateSpec,
     WindowJoinSpec,
     WindowTopSpec,
 )
+from penstock.query.steps.spec import Spec
 from penstock.query.types import DataType, Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Session, Sliding

@@ -1,25 +1,20 @@
-"""Which operator runs which kind of step, patterns included."""
+"""All operators, those of patterns included: every step has one, or importing this fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from penstock.cep import patterns
+from penstock.operators import columns, joins, keyed, windows
+from penstock.operators.run.registry import check_all, operator_for, runs_elsewhere
+from penstock.operators.windows import window_aggregates
+from penstock.query.steps import DetectSpec, SinkSpec, SourceSpec
+from penstock.query.word import load
 
-from penstock.cep.patterns.match import Match
-from penstock.cep.patterns.match_merger import MatchMerger
-from penstock.cep.patterns.match_set import MatchSet
-from penstock.cep.patterns.match_splitter import MatchSplitter
-from penstock.operators.run import catalogue
-from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import MatchMergeSpec, MatchSetSpec, MatchSpec, MatchSplitSpec
+for _room in (columns, joins, keyed, windows, patterns):
+    load(_room)
+runs_elsewhere(SourceSpec, "each runtime reads in its own way")
+runs_elsewhere(SinkSpec, "each runtime delivers in its own way")
+runs_elsewhere(DetectSpec, "detection_graph makes other steps of it, one way or another")
+check_all()
+window_aggregates.check_all()
 
-_OPERATORS: dict[type, Callable[[Build], Operator]] = {
-    MatchSpec: Match,
-    MatchSplitSpec: MatchSplitter,
-    MatchMergeSpec: MatchMerger,
-    MatchSetSpec: MatchSet,
-}
-
-
-def operator_for(build: Build) -> Operator:
-    """The operator for a node that is neither a source nor a sink."""
-    return _OPERATORS.get(type(build.node.spec), catalogue.operator_for)(build)
+__all__ = ["check_all", "operator_for"]

@@ -24,7 +24,8 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.plan import plan
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.errors import QueryError
-from penstock.query.graph import Graph, MatchSetSpec, Node, Port, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, Node, Port
+from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
 
 
 def assemble(

@@ -15,13 +15,12 @@ from penstock.engine.vertex import Vertex
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.routed import is_routed, routing_keys
 from penstock.query.graph import Node
 
 
 def is_splittable(node: Node) -> bool:
     """Whether an operator keeps state by key, so that several tasks can share its keys."""
-    return is_routed(node.spec) and all(routing_keys(node.spec, index) for index in range(len(node.inputs)))
+    return node.spec.is_routed and all(node.spec.routed_by(index) for index in range(len(node.inputs)))
 
 
 @dataclass(frozen=True)

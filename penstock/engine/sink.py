@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.memory.arrow import batch_from_columns
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import SinkSpec
+from penstock.query.steps import SinkSpec
 
 if TYPE_CHECKING:
     from penstock.connectors.writer import NodeSink, Writer

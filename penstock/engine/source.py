@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from penstock.memory.edges import START_OF_TIME, End, LatencyMarker, Mark, Watermark
 from penstock.memory.layout import LATE, ORDER, TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Port, SourceSpec
+from penstock.query.graph import Port
+from penstock.query.steps import SourceSpec
 
 if TYPE_CHECKING:
     from penstock.connectors.reader import BadRecord, NodeSource, Reader

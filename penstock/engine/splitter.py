@@ -16,7 +16,6 @@ from penstock.memory.layout import Columns
 from penstock.metrics.routing import RoutingMetrics
 from penstock.operators.by_start import is_by_instance
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.routed import routing_keys
 from penstock.operators.run.rows import RowReader
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
@@ -71,7 +70,7 @@ class Splitter(Operator):
     ) -> None:
         super().__init__(build)
         self._words = [
-            KeyWords.of(layout, routing_keys(build.node.spec, index))
+            KeyWords.of(layout, build.node.spec.routed_by(index) or ())
             for index, layout in enumerate(build.inputs)
         ]
         self._hashes = [KeyHash(words, build.strings) for words in self._words]
@@ -199,7 +198,7 @@ class Splitter(Operator):
         self._is_suspicious = False
         _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
         hottest = int(counts.argmax())
-        reader = RowReader(self.inputs[index], self.strings, routing_keys(self.node.spec, index))
+        reader = RowReader(self.inputs[index], self.strings, self.node.spec.routed_by(index) or ())
         place = start + int(first[hottest])
         (key,) = reader.tuples(columns, slice(place, place + 1))
         step = self.id.removesuffix(SPLIT)

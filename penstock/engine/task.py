@@ -10,7 +10,6 @@ from penstock.engine.migration import Exchange, Migration
 from penstock.memory.edges import START_OF_TIME, Outlet
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.routed import routing_keys
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.state.keys import KeyWords
@@ -43,7 +42,7 @@ class Task(Operator):
         self._words: list[KeyWords] = []
         self._hashes: list[KeyHash] = []
         for index, layout in enumerate(build.inputs):
-            self._words.append(KeyWords.of(layout, routing_keys(build.node.spec, index)))
+            self._words.append(KeyWords.of(layout, build.node.spec.routed_by(index) or ()))
             self._hashes.append(KeyHash(self._words[-1], build.strings))
 
     def attach(self, outlets: dict[Port, Outlet]) -> None:

@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.query.types import DataType, Field, Schema
+from penstock.query.own_columns import LATE as LATE
+from penstock.query.own_columns import ORDER as ORDER
+from penstock.query.own_columns import SUB as SUB
+from penstock.query.own_columns import SYSTEM_TYPES as SYSTEM_TYPES
+from penstock.query.own_columns import TIME as TIME
+from penstock.query.types import Field, Schema
 
 #: The arrays of a block: for each field its data, then, where it is nullable, a mask (True: null).
 Columns = tuple[NDArray[Any], ...]
-
-# Columns that Penstock keeps beside the user's. A stream carries only those that someone downstream reads.
-TIME = "$time"  # event time in microseconds, where no visible column equals it
-ORDER = "$order"  # source and offset in one number: breaks ties between equal event times
-SUB = "$sub"  # position among the events made from one event; absent means 0
-LATE = "$late"  # came after the lateness its source declared; absent means never
-
-SYSTEM_TYPES: dict[str, DataType] = {
-    TIME: DataType.TIMESTAMP,
-    ORDER: DataType.INT64,
-    SUB: DataType.INT64,
-    LATE: DataType.BOOL,
-}
 
 
 class Layout:

@@ -9,24 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.query.graph import Graph, Input, MatchMergeSpec, MatchSpec, MatchSplitSpec, Node, Port, Spec
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.patterns.by_start import GIVEN, INSTANCE, START
+from penstock.query.steps import MatchMergeSpec, MatchSpec, MatchSplitSpec
+from penstock.query.steps.spec import Spec
 from penstock.query.types import DataType, Field, Schema
-
-INSTANCE = "$instance"  # the key of the instance that an event is sent to
-POSITION = "$position"  # the place of an event in the whole stream, counted from 0
-OPENS = "$opens"  # whether it is a first event that this instance was given
-FITS = "$fits"  # the events of the pattern that it could be, as bits
-START = "$start"  # of a match: the position of its first event
-
-#: What the splitter adds to every event.
-GIVEN = Schema(
-    [
-        Field(INSTANCE, DataType.INT64),
-        Field(POSITION, DataType.INT64),
-        Field(OPENS, DataType.BOOL),
-        Field(FITS, DataType.INT64),
-    ]
-)
 
 SPLITTER, INSTANCES = ".splitter", ".instances"
 
@@ -88,15 +75,3 @@ def _time_column(graph: Graph, source: Input) -> str | None:
     """The visible column that holds the event time on an output, if one does."""
     assert source.port is Port.MAIN, "late events and bad records cannot be matched"
     return graph[source.node].time_column
-
-
-__all__ = [
-    "FITS",
-    "GIVEN",
-    "INSTANCE",
-    "OPENS",
-    "POSITION",
-    "START",
-    "is_by_instance",
-    "with_instances",
-]

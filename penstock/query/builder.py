@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from penstock.query.connectors import Sink, Source
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import Origin, QueryError, Writing
-from penstock.query.graph import (
-    Graph,
-    Input,
-    Node,
-    SinkSpec,
-    SourceSpec,
-)
-from penstock.query.identity import Identity, identities, kind_of
+from penstock.query.graph import Graph, Input, Node
+from penstock.query.identity import Identity, identities
 from penstock.query.step import Feed, Scope, Step, check_name
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.stream.stream import Stream, check_stream
 from penstock.query.types import DataType, Schema
 from penstock.query.validation import checked_graph, cycle_error
@@ -200,7 +195,7 @@ class GraphBuilder:
         for unit in units:
             if unit not in ids:
                 step = unit.steps[0]
-                ids[unit] = _free(f"{kind_of(step.spec)}-{known[step].digest[:6]}", taken)
+                ids[unit] = _free(f"{step.spec.name}-{known[step].digest[:6]}", taken)
         return ids
 
     def _check_new(self, name: str, what: str) -> None:

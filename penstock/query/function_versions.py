@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import Version
-from penstock.query.patterns.sets import PatternSet
-from penstock.query.user_functions import ProcessFunction
+from penstock.query.steps.spec import Spec, Version
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
@@ -27,13 +24,13 @@ def checked_version(version: Version) -> Version:
     )
 
 
-def described(spec: Any) -> dict[str, str] | None:
+def described(spec: Spec) -> dict[str, str] | None:
     """What is kept of a step's functions: their code, and the version if there is one; None: it has none."""
-    functions = list(_functions(spec))
+    functions = spec.functions()
     if not functions:
         return None
     codes = "".join(code_digest(function) for function in functions)
-    version = getattr(getattr(spec, "spec", spec), "version", None)
+    version = getattr(getattr(spec, "spec", spec), "function_version", None)
     return {
         "code": _digest(codes),
         "python": _PYTHON,
@@ -68,22 +65,6 @@ def code_digest(function: Any) -> str:
 
 _HAS_DOCSTRING = 0x4000000  # inspect has no name for it before 3.13
 _PYTHON = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _functions(spec: Any) -> Iterator[Any]:
-    """All functions that a step was given, also those of the step that it is a part of."""
-    for field in fields(spec):
-        value = getattr(spec, field.name)
-        if isinstance(value, PatternSet):
-            continue  # patterns say themselves what they are
-        if isinstance(value, ProcessFunction) or (callable(value) and field.name in _NAMES):
-            yield value
-        elif field.name == "spec" and is_dataclass(value):
-            yield from _functions(value)
-
-
-#: The fields in which steps have their functions.
-_NAMES = ("function", "selections", "detector")
 
 
 def _digest(text: str) -> str:

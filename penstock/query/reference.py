@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import Any
 from penstock.query.aggregates import AGGREGATES
 from penstock.query.functions import FUNCTIONS
 from penstock.query.functions.function import Function
+from penstock.query.steps.spec import STEPS
 from penstock.query.windows import WINDOWS
-from penstock.query.word import meaning
+from penstock.query.word import Word, load, meaning
 
 _HEADER = '''\
 """The functions of the language as methods of expressions. Made by ``make reference``; do not edit."""
@@ -79,7 +80,10 @@ def modules() -> dict[Path, str]:
     """The text of each module that is made."""
     made = {Path(f"penstock/query/{room}/__init__.py"): face(room) for room in _FACES}
     for room, what in _ROOMS.items():
-        made[Path(f"penstock/query/functions/{room}/__init__.py")] = _room(room, what)
+        folder = f"penstock.query.functions.{room}"
+        made[Path(f"penstock/query/functions/{room}/__init__.py")] = _room(folder, what, FUNCTIONS)
+    steps = _room("penstock.query.steps", "The steps of the language", STEPS)
+    made[Path("penstock/query/steps/__init__.py")] = steps
     return {Path("penstock/query/expr_methods.py"): methods(), **made}
 
 
@@ -108,14 +112,12 @@ def tables() -> dict[str, str]:
     return result
 
 
-def _room(room: str, what: str) -> str:
-    folder = import_module(f"penstock.query.functions.{room}")
-    for module in iter_modules(folder.__path__, f"{folder.__name__}."):
-        import_module(module.name)
-    kinds = [kind for kind in FUNCTIONS.values() if kind.__module__.startswith(folder.__name__)]
-    homes = sorted((kind.__module__, kind.__name__) for kind in kinds)
-    names = "\n".join(f'    "{name}",' for name in sorted(kind.__name__ for kind in kinds))
-    imports = "\n".join(f"from {home} import {name}" for home, name in homes)
+def _room(home: str, what: str, words: Mapping[str, type[Word]]) -> str:
+    load(import_module(home))
+    homes = sorted((kind.__module__, kind.__name__) for kind in words.values())
+    homes = [(module, name) for module, name in homes if module.startswith(home)]
+    names = "\n".join(f'    "{name}",' for name in sorted(name for _, name in homes))
+    imports = "\n".join(f"from {module} import {name}" for module, name in homes)
     return _FACE.format(what=what, imports=imports, names=names)
 
 

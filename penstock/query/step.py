@@ -7,40 +7,9 @@ from dataclasses import dataclass
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
 from penstock.query.errors import Origin, QueryError
-from penstock.query.graph import (
-    CoGroupSpec,
-    DeduplicateSpec,
-    DetectSpec,
-    GroupJoinSpec,
-    IntervalJoinSpec,
-    MatchSetSpec,
-    MatchSpec,
-    NestedAggregateSpec,
-    Port,
-    ProcessSpec,
-    Spec,
-    WindowAggregateSpec,
-    WindowJoinSpec,
-    WindowTopSpec,
-    failed_columns,
-)
+from penstock.query.graph import Port
+from penstock.query.steps.spec import Spec
 from penstock.query.types import Schema
-
-#: Operators whose result depends on event time: they leave late events out and offer them on another port.
-TIMED_SPECS = (
-    WindowAggregateSpec,
-    NestedAggregateSpec,
-    WindowTopSpec,
-    WindowJoinSpec,
-    IntervalJoinSpec,
-    CoGroupSpec,
-    GroupJoinSpec,
-    DeduplicateSpec,
-    ProcessSpec,
-    MatchSpec,
-    MatchSetSpec,
-    DetectSpec,
-)
 
 LATE_EVENTS = "late events stay late: an operator that depends on time would leave all of them out"
 BAD_RECORDS = "bad records have no event time"
@@ -90,7 +59,7 @@ class Feed:
         if self.port is Port.BAD:
             return BAD_RECORD_SCHEMA
         if self.port is Port.FAILED:
-            return failed_columns(self.step.spec, self.step.inputs[0].schema)
+            return self.step.spec.failed_columns(self.step.inputs[0].schema)
         return self._late_of.schema if self._late_of else self.step.schema
 
     @property
@@ -98,7 +67,7 @@ class Feed:
         if self.port is Port.BAD:
             return None
         if self.port is Port.FAILED:  # a timer that failed has no event
-            return None if isinstance(self.step.spec, ProcessSpec) else self.step.inputs[0].time_column
+            return None if self.step.spec.has_timers else self.step.inputs[0].time_column
         return self._late_of.time_column if self._late_of else self.step.time_column
 
     @property

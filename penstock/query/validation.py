@@ -6,21 +6,11 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from penstock.query.errors import Origin, QueryError
-from penstock.query.graph import (
-    CoGroupSpec,
-    Graph,
-    GroupJoinSpec,
-    IntervalJoinSpec,
-    Node,
-    Port,
+from penstock.query.graph import Graph, Node, Port
+from penstock.query.steps import (
     SinkSpec,
     SourceSpec,
-    UnionSpec,
-    WindowJoinSpec,
-    sets_aside,
 )
-from penstock.query.identity import kind_of
-from penstock.query.step import TIMED_SPECS
 
 
 def checked_graph(nodes: Iterable[Node]) -> Graph:
@@ -45,15 +35,12 @@ def checked_graph(nodes: Iterable[Node]) -> Graph:
     return Graph(tuple(by_id[node_id] for node_id in order))
 
 
-_TWO_INPUTS = (WindowJoinSpec, IntervalJoinSpec, CoGroupSpec, GroupJoinSpec)
-
-
 def _check_inputs(node: Node, by_id: dict[str, Node]) -> None:
-    wanted = 0 if isinstance(node.spec, SourceSpec) else 2 if isinstance(node.spec, _TWO_INPUTS) else 1
-    got = len(node.inputs)
-    if got != wanted and not (isinstance(node.spec, UnionSpec) and got):
+    wanted, got = node.spec.inputs, len(node.inputs)
+    if got == 0 if wanted is None else got != wanted:
+        count = {0: "no input", 2: "2 inputs"}.get(1 if wanted is None else wanted, "1 input")
         raise QueryError(
-            f"a {kind_of(node.spec)} needs {wanted or 'no'} input{'s' if wanted == 2 else ''}",
+            f"a {node.kind} needs {count}",
             step=node.id,
             detail=f"got {got}",
             hint="connect it to what it reads",
@@ -72,13 +59,13 @@ def _check_inputs(node: Node, by_id: dict[str, Node]) -> None:
         fits = {
             Port.MAIN: not isinstance(spec, SinkSpec),
             Port.BAD: isinstance(spec, SourceSpec),
-            Port.LATE: isinstance(spec, TIMED_SPECS),
-            Port.LATE_RIGHT: isinstance(spec, _TWO_INPUTS),
-            Port.FAILED: sets_aside(spec),
+            Port.LATE: spec.timed,
+            Port.LATE_RIGHT: spec.timed and spec.inputs == 2,
+            Port.FAILED: spec.sets_aside,
         }
         if not fits[source.port]:
             raise QueryError(
-                f"a {kind_of(spec)} has no output '{source.port.value}'",
+                f"a {spec.name} has no output '{source.port.value}'",
                 step=node.id,
                 detail=f"reads it from '{source.node}'",
                 hint=f"it has: {', '.join(port.value for port in Port if fits[port]) or 'none'}",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC
 from dataclasses import fields
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
 
@@ -39,21 +42,17 @@ class Word(ABC):
 
     def key(self) -> tuple[Any, ...]:
         """What it is, as a value that can be compared and hashed."""
-        return (self.name, *((type(value).__name__, repr(value)) for value in self._values()))
+        return (self.name, self.version, *((type(value).__name__, repr(value)) for value in self._values()))
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, one.name) for one in fields(self))  # type: ignore[arg-type]
 
 
-#: Metadata of a field that came when checkpoints knew its dataclass already: at its default it is not part of
-#: what a step is, so that their state fits.
-LATER = {"later": True}
-
 _Kind = TypeVar("_Kind", bound=type[Word])
 
 
-def declared(kind: _Kind) -> _Kind:
-    """Makes a word part of the language; a ``TypeError`` names what it does not say."""
+def complete(kind: _Kind) -> _Kind:
+    """Checks that a word says all of itself; a ``TypeError`` names what it does not say."""
     missing = [name for name in kind.answers if not hasattr(kind, name)]
     missing += sorted(getattr(kind, "__abstractmethods__", ()))
     text = kind.__dict__.get("__doc__") or ""
@@ -66,10 +65,22 @@ def declared(kind: _Kind) -> _Kind:
         raise TypeError(
             f"{kind.word} {kind.__name__} does not say all of itself: {', '.join(missing)} missing"
         )
+    return kind
+
+
+def declared(kind: _Kind) -> _Kind:
+    """Makes a word part of the language, once it is complete and its name is free."""
+    complete(kind)
     if kind.name in kind.words:
         raise TypeError(f"{kind.word} {kind.__name__} takes the name '{kind.name}', which is taken already")
     kind.words[kind.name] = kind
     return kind
+
+
+def load(room: ModuleType) -> None:
+    """Imports all modules of a package, so that whatever registers itself has done so."""
+    for module in iter_modules(room.__path__, f"{room.__name__}."):
+        import_module(module.name)
 
 
 def meaning(kind: Any) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from penstock.operators.run.routed import is_routed, routing_keys
-from penstock.query.graph import Graph, MatchMergeSpec, Node, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, Node
+from penstock.query.steps import MatchMergeSpec, SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages, cut
 
 READING = "in the reading task"
@@ -37,11 +37,11 @@ def _place(stages: Stages, node: Node, is_native_partial: bool) -> str:
     if stage == 0:
         return READING
     where = f"stage {stage}"
-    if not is_routed(node.spec):
+    if not node.spec.is_routed:
         return where
     if isinstance(node.spec, MatchMergeSpec):
         return f"split in stage {stage - 2}, matched by instance in stage {stage - 1}, merged in {where}"
-    keys = routing_keys(node.spec, 0)
+    keys = node.spec.routed_by(0)
     where += f", routed by {', '.join(keys)}" if keys else ", in one task"
     if node.id in stages.partial:
         before = READING if stage == 1 else f"in stage {stage - 1}"

@@ -205,7 +205,7 @@ def test_partitions_of_a_source_are_read_side_by_side_and_count_as_one_operator(
     execution.start()
     assert execution.wait(30)
     metrics = execution.finish().metrics
-    assert [operator.kind for operator in metrics.operators] == ["source", "window", "sink"]
+    assert [operator.kind for operator in metrics.operators] == ["source", "agg", "sink"]
     assert metrics["rows"].processed == metrics.read == 900
     found = sorted((row["window_start"], row["n"], row["first"]) for row in sink.rows())
     assert found == [(0, 300, 0), (300_000, 300, 300), (600_000, 300, 600)]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from penstock.memory.layout import Layout
 from penstock.operators.columns.select import Select
 from penstock.query.expr import Expr, coalesce, col, greatest, hash_of, least, lit, when
-from penstock.query.graph import SelectSpec
 from penstock.query.inference import resolved
+from penstock.query.steps import SelectSpec
 from penstock.query.types import Field, Schema
 from tests.expression_strategies import SCHEMA, expressions, rows
 from tests.harness import Harness, same

@@ -13,7 +13,6 @@ from penstock.cep.selections.splitter_pairs import Sequence as SequenceOf
 from penstock.cep.selections.splitter_pairs import one_of
 from penstock.cep.selections.splitter_rows import OpenSelection, RowPredicates
 from penstock.memory.layout import ORDER, SUB, TIME, Layout
-from penstock.operators.by_start import GIVEN
 from penstock.operators.joins.group_join import GroupJoin
 from penstock.operators.joins.interval_join import IntervalJoin
 from penstock.operators.joins.window_join import WindowJoin
@@ -26,7 +25,12 @@ from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.operators.windows.window_top import WindowTop
 from penstock.query.aggregates import avg, count, count_distinct, last, max_, sum_
 from penstock.query.expr import col
-from penstock.query.graph import (
+from penstock.query.patterns.bound import bound
+from penstock.query.patterns.by_start import GIVEN
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.matching import matched
+from penstock.query.patterns.patterns import Pattern, event, periodic
+from penstock.query.steps import (
     CoGroupSpec,
     DeduplicateSpec,
     DetectSpec,
@@ -39,10 +43,6 @@ from penstock.query.graph import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.patterns.bound import bound
-from penstock.query.patterns.degree import Degree
-from penstock.query.patterns.matching import matched
-from penstock.query.patterns.patterns import Pattern, event, periodic
 from penstock.query.types import Schema
 from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import Session, Sliding
@@ -198,9 +198,7 @@ def cutting(selections: Callable[[], Any]) -> Step:
     degree = Degree(1, 4, ((3, 3), (9, 4), (20, 2)))
     spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"))
     output = Layout(shipped_schema(Schema.of(TYPES)), AT)
-    return lambda **options: Harness(
-        lambda build: ShippingSplitter(build, spec.spec), spec, [INPUT], output, **options
-    )
+    return lambda **options: Harness(ShippingSplitter, spec, [INPUT], output, **options)
 
 
 _SLOW = event("slow", col("speed") < 2.0)

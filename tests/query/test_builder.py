@@ -11,18 +11,9 @@ import pytest
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import QueryError
 from penstock.query.expr import col, lit
-from penstock.query.graph import (
-    FilterSpec,
-    Graph,
-    Input,
-    Node,
-    Port,
-    SinkSpec,
-    SourceSpec,
-    UnionSpec,
-    WindowJoinSpec,
-)
+from penstock.query.graph import Graph, Input, Node, Port
 from penstock.query.step import Feed
+from penstock.query.steps import FilterSpec, SinkSpec, SourceSpec, UnionSpec, WindowJoinSpec
 from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import ProcessFunction
 from penstock.query.validation import checked_graph

@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.query.errors import QueryError
 from penstock.query.function_versions import code_digest, described, is_changed
-from penstock.query.graph import FlatMapSpec, ProcessSpec, UnionSpec
+from penstock.query.steps import FlatMapSpec, ProcessSpec, UnionSpec
 from penstock.query.types import Schema
 
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 from penstock.connectors.reader import NodeSource
 from penstock.connectors.writer import NodeSink
 from penstock.engine.settings import Settings
-from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import resized
 from penstock.spark.batches.driver import Driver
 from penstock.spark.batches.job import Job, ShippedJob, for_tasks

@@ -82,9 +82,9 @@ def frame_graph_costs(metrics: RunMetrics, agents: int) -> FrameCosts:
     per_event = {
         operator.kind: operator.busy_ns / operator.processed
         for operator in metrics.operators
-        if operator.kind in ("filter", "window", "top")
+        if operator.kind in ("filter", "agg", "top")
     }
-    return FrameCosts(per_event["filter"], per_event["window"], per_event["top"] / math.log2(agents))
+    return FrameCosts(per_event["filter"], per_event["agg"], per_event["top"] / math.log2(agents))
 
 
 def fastest(runs: Sequence[FrameCosts]) -> FrameCosts:

@@ -13,14 +13,15 @@ from lab.workloads.shop.data import ShopSettings
 from lab.workloads.shop.query import commcount, ledger, top_n
 from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.app import App
+from penstock.cep.catalogue import operator_for
 from penstock.connectors.memory.discard import Discard
 from penstock.engine.node import Node
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.strings import StringPool
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.catalogue import operator_for
 from penstock.operators.run.plan import plan
-from penstock.query.graph import Graph, WindowAggregateSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.stream.stream import Stream
 
 
@@ -66,7 +67,7 @@ def measure_costs(rounds: int, repetitions: int = 3) -> SkewCosts:
     merge_ns, moved_ns = _state_costs(counting, repetitions)
     return SkewCosts(
         ledger_ns=_cost_ns(heavy, "process", repetitions),
-        count_ns=_cost_ns(counting, "window", repetitions),
+        count_ns=_cost_ns(counting, "agg", repetitions),
         merge_ns=merge_ns,
         rank_ns=_cost_ns(ranking, "top", repetitions),
         moved_ns=moved_ns,

@@ -11,12 +11,15 @@ from penstock.cep.patterns.matcher import Matcher
 from penstock.memory.layout import ORDER, SUB, SYSTEM_TYPES, TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.window_rows import KeyHash
-from penstock.query.graph import MatchSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Field
 from penstock.state.tables import StateRows, TableFormat
 
 
+@runs(MatchSpec)
 class Match(Operator):
     """Holds events until the watermark passes them, then takes them through the runs of their keys.
 

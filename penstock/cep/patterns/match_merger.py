@@ -7,15 +7,18 @@ import numpy as np
 from penstock.cep.patterns.machine_layout import SUB_ROWS
 from penstock.cep.selections.selections import Ints
 from penstock.memory.layout import ORDER, SUB, TIME, Columns
-from penstock.operators.by_start import START
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
+from penstock.query.patterns.by_start import START
+from penstock.query.steps import MatchMergeSpec
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateRows, TableFormat
 
 
+@runs(MatchMergeSpec)
 class MatchMerger(Operator):
     """Holds matches until the watermark passes them; by then every instance has told of its own.
 

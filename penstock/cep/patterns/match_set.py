@@ -15,9 +15,11 @@ from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import ORDER, SUB, SYSTEM_TYPES, TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.window_rows import KeyHash
-from penstock.query.graph import MatchSetSpec, MatchSpec, Port
+from penstock.query.graph import Port
 from penstock.query.patterns.sets import PATTERN_NAME, PatternChange, PatternSet
+from penstock.query.steps import MatchSetSpec, MatchSpec
 from penstock.query.types import Field
 from penstock.state.errors import StateError
 from penstock.state.keys import KeyWords
@@ -41,6 +43,7 @@ class _Matching(NamedTuple):
     state: MatchState
 
 
+@runs(MatchSetSpec)
 class MatchSet(Operator):
     """One matcher per pattern; events are released up to each change, then it is made.
 

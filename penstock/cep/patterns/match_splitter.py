@@ -13,14 +13,16 @@ from penstock.cep.selections.instance_keys import instance_keys
 from penstock.cep.selections.selections import EventBatch, Ints
 from penstock.memory.layout import Columns, Layout
 from penstock.metrics.degree import DegreeMetrics
-from penstock.operators.by_start import FITS, GIVEN, INSTANCE, OPENS, POSITION
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.window_rows import KeyHash
-from penstock.query.graph import MatchSplitSpec, Port
+from penstock.query.graph import Port
 from penstock.query.patterns.automaton import automaton
+from penstock.query.patterns.by_start import FITS, GIVEN, INSTANCE, OPENS, POSITION
 from penstock.query.patterns.degree import Control
 from penstock.query.patterns.modes import Contiguity
+from penstock.query.steps import MatchSplitSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateRows, TableFormat
@@ -35,6 +37,7 @@ _CONTROL = (
 _NAMED = -1  # as a place in an array of the control: there is such an array
 
 
+@runs(MatchSplitSpec)
 class MatchSplitter(Operator):
     """Holds events until the watermark passes them, then sends each to every instance that may need it.
 

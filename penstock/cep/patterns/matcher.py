@@ -17,12 +17,12 @@ from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.operators.by_start import FITS, OPENS, POSITION
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.automaton import Automaton, automaton
+from penstock.query.patterns.by_start import FITS, OPENS, POSITION
 from penstock.query.patterns.matching import PatternWarning
 from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.patterns import Periodic
+from penstock.query.steps import MatchSpec
 from penstock.state.keys import KeyWords
 from penstock.state.table import TABLE_TYPE, KeyTable
 

@@ -27,12 +27,12 @@ from penstock.kernels.parameters import column_types
 from penstock.kernels.rows import indented, store, unpack
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
-from penstock.operators.by_start import START
 from penstock.query.expr import col
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.bound import bound_in, rewritten
+from penstock.query.patterns.by_start import START
 from penstock.query.patterns.matching import EVENT_NAME
 from penstock.query.patterns.patterns import Event
+from penstock.query.steps import MatchSpec
 
 Ints = NDArray[np.int64]
 

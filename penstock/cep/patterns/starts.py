@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from penstock.cep.selections.assignment import Assignment, assign
 from penstock.cep.selections.selections import NOTHING, Ints
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.automaton import ACCEPT, Automaton
 from penstock.query.patterns.modes import Contiguity
+from penstock.query.steps import MatchSpec
 
 Flags = NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from penstock.cep.selections.instances import Assigned, Detector, Matches
 from penstock.cep.selections.selections import Ints
 from penstock.memory.strings import StringPool
 from penstock.query.errors import RunError
-from penstock.query.graph import DetectSpec
+from penstock.query.steps import DetectSpec
 from penstock.query.types import DataType, Field, Schema
 
 #: What a match has on its way to the merger, before the columns that were asked for.

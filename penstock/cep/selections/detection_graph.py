@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from penstock.operators.run.custom import CustomSpec
 from penstock.query.errors import QueryError
-from penstock.query.graph import DetectSpec, Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import DetectSpec
+from penstock.query.steps.spec import Part
 from penstock.query.types import Schema
 
 SPLITTER, INSTANCES, INSTANCE = ".splitter", ".instances", ".instance"
@@ -104,14 +104,11 @@ def _shipped(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
     ]
 
 
-def _part(
-    node: Node, suffix: str, spec: CustomSpec, inputs: Sequence[Input], schema: Schema, time: str
-) -> Node:
-    part: Any = spec
+def _part(node: Node, suffix: str, spec: Part, inputs: Sequence[Input], schema: Schema, time: str) -> Node:
     return replace(
         node,
         id=node.id + suffix,
-        spec=part,
+        spec=spec,
         inputs=tuple(inputs),
         schema=schema,
         time_column=time,

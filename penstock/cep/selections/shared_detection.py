@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +14,12 @@ from penstock.cep.selections.instances import Assigned, EventBuffer
 from penstock.cep.selections.merger_operator import MergerOperator
 from penstock.cep.selections.selections import Ints
 from penstock.cep.selections.splitter_operator import SplitterOperator
-from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
+from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.custom import CustomSpec
-from penstock.query.graph import DetectSpec, Port
+from penstock.operators.run.registry import runs
+from penstock.query.graph import Port
+from penstock.query.steps import DetectSpec
+from penstock.query.steps.spec import PLACE, TIMED, Names, Part, complete
 from penstock.query.types import DataType, Field, Schema
 
 #: The columns of a selection on its way to its instance.
@@ -47,50 +48,56 @@ class Shared:
     done: deque[Ints] = field(default_factory=deque)  # numbers of selections that instances are done with
 
 
+@complete
 @dataclass(frozen=True, eq=False)
-class SplitterPart(CustomSpec):
+class SplitterPart(Part):
+    """Closes selections and sends their bounds."""
+
+    name = "splitter"
+    timed = True
+
     shared: Shared
-    kind: ClassVar[str] = "splitter"
 
-    def needs(self, index: int, visible: frozenset[str]) -> set[str]:
-        return {TIME, LATE, ORDER, SUB, *visible}
+    def routed_by(self, index: int) -> tuple[str, ...] | None:
+        return None
 
-    def build(self, build: Build) -> Operator:
-        return SharingSplitter(build, self.shared)
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
+        return TIMED.union(PLACE, schema.names)
 
 
+@complete
 @dataclass(frozen=True, eq=False)
-class InstancePart(CustomSpec):
+class InstancePart(Part):
+    """Works on the selections of one instance."""
+
+    name = "instance"
+
     shared: Shared
     place: int
-    kind: ClassVar[str] = "instance"
 
-    def needs(self, index: int, visible: frozenset[str]) -> set[str]:
-        return set(visible)
-
-    def build(self, build: Build) -> Operator:
-        return Instance(build, self.shared, self.place)
+    def routed_by(self, index: int) -> tuple[str, ...] | None:
+        return None
 
 
+@complete
 @dataclass(frozen=True, eq=False)
-class MergerPart(CustomSpec):
-    """The merger keeps the id of the user's step."""
+class MergerPart(Part):
+    """Gives what instances found one order. It keeps the id of the user's step."""
 
-    kind: ClassVar[str] = "merger"
-    keys: ClassVar[tuple[str, ...]] = ()
-
-    def needs(self, index: int, visible: frozenset[str]) -> set[str]:
-        return set(visible)
-
-    def build(self, build: Build) -> Operator:
-        return MergerOperator(build)
+    name = "merger"
 
 
+runs(MergerPart)(MergerOperator)
+
+
+@runs(SplitterPart)
 class SharingSplitter(SplitterOperator):
     """An event stays in the buffer until every instance has worked on every selection that holds it."""
 
-    def __init__(self, build: Build, shared: Shared) -> None:
-        self._shared = shared
+    def __init__(self, build: Build) -> None:
+        part = build.node.spec
+        assert isinstance(part, SplitterPart)
+        self._shared = shared = part.shared
         super().__init__(build, shared.spec)
         shared.texts = text_names(build.inputs[0])
 
@@ -116,12 +123,16 @@ class SharingSplitter(SplitterOperator):
             self._splitter.done_with(np.concatenate(numbers))
 
 
+@runs(InstancePart)
 class Instance(Operator):
     """Works on the selections that are its own; rows of other instances pass it by."""
 
-    def __init__(self, build: Build, shared: Shared, place: int) -> None:
+    def __init__(self, build: Build) -> None:
         super().__init__(build)
-        self._shared, self._place = shared, place
+        part = build.node.spec
+        assert isinstance(part, InstancePart)
+        self._shared, self._place = part.shared, part.place
+        shared = part.shared
         self._detecting = Detecting(shared.spec, shared.texts, self.strings, self.step)
         layout = build.inputs[0]
         self._bounds = [layout.data(field.name) for field in BOUNDS]

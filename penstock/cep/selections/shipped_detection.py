@@ -4,7 +4,7 @@ keep anything between batches."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from penstock.cep.selections.selections import Ints
 from penstock.cep.selections.splitter import union
 from penstock.cep.selections.splitter_operator import SplitterOperator
 from penstock.cep.selections.splitter_state import SplitterState
-from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
+from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.operators.run.custom import CustomSpec
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.panes import ranges
-from penstock.query.graph import DetectSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import DetectSpec
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Part, complete
 from penstock.query.types import DataType, Field, Schema
 from penstock.state.tables import StateRows
 
@@ -41,38 +43,49 @@ def shipped_schema(events: Schema) -> Schema:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitterPart(CustomSpec):
+class _DetectorPart(Part):
     spec: DetectSpec
-    kind: ClassVar[str] = "splitter"
-    keys: ClassVar[tuple[str, ...]] = ()
 
-    def needs(self, index: int, visible: frozenset[str]) -> set[str]:
-        return {TIME, LATE, ORDER, SUB, *visible}
+    def means(self) -> Means:
+        return self.spec.means()
 
-    def build(self, build: Build) -> Operator:
-        return ShippingSplitter(build, self.spec)
+    def functions(self) -> tuple[Any, ...]:
+        return self.spec.functions()
 
 
+@complete
 @dataclass(frozen=True, eq=False)
-class InstancesPart(CustomSpec):
-    spec: DetectSpec
-    kind: ClassVar[str] = "instances"
-    keys: ClassVar[tuple[str, ...]] = (INSTANCE,)
+class SplitterPart(_DetectorPart):
+    """Closes selections and sends them with their events."""
 
-    def needs(self, index: int, visible: frozenset[str]) -> set[str]:
-        return set(visible)
+    name = "splitter"
+    timed = True
 
-    def build(self, build: Build) -> Operator:
-        return Instances(build, self.spec)
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
+        return TIMED.union(PLACE, schema.names)
 
 
+@complete
+@dataclass(frozen=True, eq=False)
+class InstancesPart(_DetectorPart):
+    """Works on selections, by instance."""
+
+    name = "instances"
+
+    def routed_by(self, index: int) -> tuple[str, ...] | None:
+        return (INSTANCE,)
+
+
+@runs(SplitterPart)
 class ShippingSplitter(SplitterOperator):
     """Sends selections that have closed with their events, each event once to an instance, and keeps what is
     still open: that is its state."""
 
-    def __init__(self, build: Build, spec: DetectSpec) -> None:
-        self._keys = np.array(instance_keys(spec.degree.most), np.int64)
-        super().__init__(build, spec)
+    def __init__(self, build: Build) -> None:
+        part = build.node.spec
+        assert isinstance(part, SplitterPart)
+        self._keys = np.array(instance_keys(part.spec.degree.most), np.int64)
+        super().__init__(build, part.spec)
         self._state = SplitterState(build.inputs[0])
         self.state_formats = self._state.formats
 
@@ -128,13 +141,16 @@ class ShippingSplitter(SplitterOperator):
             raise self._given_twice()
 
 
+@runs(InstancesPart)
 class Instances(Operator):
     """All instances whose keys its task has. It works on what a batch brings and keeps nothing for the next:
     so instances move from task to task without anything that would have to move with them."""
 
-    def __init__(self, build: Build, spec: DetectSpec) -> None:
+    def __init__(self, build: Build) -> None:
         super().__init__(build)
-        self._spec = spec
+        part = build.node.spec
+        assert isinstance(part, InstancesPart)
+        self._spec = part.spec
         layout = self._layout = build.inputs[0]
         self._texts = text_names(layout)
         self._output = build.outputs[Port.MAIN]

@@ -17,7 +17,8 @@ from penstock.memory.layout import Columns
 from penstock.metrics.degree import DegreeMetrics
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.ordered_buffer import OrderedBuffer
-from penstock.query.graph import DetectSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import DetectSpec
 from penstock.scaling.adaptation import Act, Command, Fleet
 
 

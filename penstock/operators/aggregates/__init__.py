@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pkgutil import iter_modules
+import sys
 
 from penstock.operators.aggregates.accumulator import check_all
+from penstock.query.word import load
 
-for _module in iter_modules(__path__, f"{__name__}."):
-    import_module(_module.name)
+load(sys.modules[__name__])
 check_all()

@@ -14,15 +14,18 @@ from penstock.memory.layout import SUB, Columns, Layout
 from penstock.operators.columns.batch_columns import numpy_from_columns, plain_column
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.failed import FailedEvents
+from penstock.operators.run.registry import runs
 from penstock.operators.run.rows import SUB_ROWS, RowReader, UserFunction
 from penstock.operators.run.system_columns import system_column, system_lists
 from penstock.query.errors import FunctionError, RunError
-from penstock.query.graph import BatchSpec, Port, sets_aside
+from penstock.query.graph import Port
+from penstock.query.steps import BatchSpec
 from penstock.query.types import Field
 
 ROW = "_row"  # the column that says from which input row an output row is made
 
 
+@runs(BatchSpec)
 class Batch(Operator):
     """Calls the function with copies, which it may keep and change, and checks what it returns."""
 
@@ -34,7 +37,7 @@ class Batch(Operator):
         self._call = spec.function
         self._function = UserFunction(build.node.id, spec.function)
         self._reader = RowReader(build.inputs[0], build.strings)
-        self._failed = FailedEvents(self, build, self._function) if sets_aside(spec) else None
+        self._failed = FailedEvents(self, build, self._function) if spec.sets_aside else None
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         if not self.outlets:

@@ -8,10 +8,13 @@ from penstock.kernels.conditions import is_true
 from penstock.kernels.rows import row_kernel, store, system_fields
 from penstock.memory.layout import SUB, Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import ExplodeSpec, Port
+from penstock.operators.run.registry import runs
+from penstock.query.graph import Port
+from penstock.query.steps import ExplodeSpec
 from penstock.query.types import DataType
 
 
+@runs(ExplodeSpec)
 class Explode(Operator):
     """All rows in one kernel, one event after the other: rows keep the order of events, then of the rows."""
 

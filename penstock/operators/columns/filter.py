@@ -15,11 +15,14 @@ from penstock.kernels.rows import indented, unpack
 from penstock.memory.edges import Outlet
 from penstock.memory.layout import TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import FilterSpec, Port
+from penstock.operators.run.registry import runs
+from penstock.query.graph import Port
+from penstock.query.steps import FilterSpec
 
 _LOW32 = (1 << 32) - 1
 
 
+@runs(FilterSpec)
 class Filter(Operator):
     """Two passes over a block: which events stay, without a branch; then column by column their values."""
 

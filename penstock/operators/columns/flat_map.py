@@ -5,15 +5,18 @@ from __future__ import annotations
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.failed import FailedEvents
+from penstock.operators.run.registry import runs
 from penstock.operators.run.rows import RowReader, RowWriter, UserFunction, sub_of
 from penstock.operators.run.system_columns import system_lists
 from penstock.query.errors import FunctionError
-from penstock.query.graph import FlatMapSpec, Port, sets_aside
+from penstock.query.graph import Port
+from penstock.query.steps import FlatMapSpec
 
 # Rows are held as Python values until they are written: few at a time.
 _EVENTS_AT_ONCE = 256
 
 
+@runs(FlatMapSpec)
 class FlatMap(Operator):
     """Calls the function with a dict per event and checks every row that it returns."""
 
@@ -26,7 +29,7 @@ class FlatMap(Operator):
         self._writer = RowWriter(
             self._function, build.node.schema, build.outputs.get(Port.MAIN), build.strings
         )
-        self._failed = FailedEvents(self, build, self._function) if sets_aside(spec) else None
+        self._failed = FailedEvents(self, build, self._function) if spec.sets_aside else None
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         if not self.outlets:

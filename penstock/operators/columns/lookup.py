@@ -20,8 +20,10 @@ from penstock.memory.layout import Columns, Layout
 from penstock.operators.columns.filter import copied_columns
 from penstock.operators.columns.table_index import DirectIndex, HashIndex, index_of
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.registry import runs
 from penstock.query.errors import QueryError
-from penstock.query.graph import LookupSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import LookupSpec
 from penstock.query.types import DataType, Field
 
 #: A column of the table: its data, and where it is null (None: nowhere).
@@ -30,6 +32,7 @@ TableColumn = tuple[NDArray[Any], NDArray[np.bool_] | None]
 _LOW32 = (1 << 32) - 1
 
 
+@runs(LookupSpec)
 class Lookup(Operator):
     """Two passes over a block: the table's row for every event; then all columns, one after the other.
 

@@ -6,9 +6,12 @@ from penstock.kernels.builder import KernelBuilder
 from penstock.kernels.rows import row_kernel, store, system_fields
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Port, SelectSpec
+from penstock.operators.run.registry import runs
+from penstock.query.graph import Port
+from penstock.query.steps import SelectSpec
 
 
+@runs(SelectSpec)
 class Select(Operator):
     """Evaluates its expressions straight into the output block; those that nobody reads are left out."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from penstock.memory.layout import SUB, Columns
 from penstock.operators.columns.filter import copied_columns
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.registry import runs
 from penstock.query.graph import Port
+from penstock.query.steps import UnionSpec
 
 
+@runs(UnionSpec)
 class Union(Operator):
     """Copies columns as they are, with numpy: a kernel would copy no faster.
 

@@ -14,9 +14,11 @@ from penstock.memory.layout import ORDER, SUB, SYSTEM_TYPES, TIME, Columns, Layo
 from penstock.operators.joins.join_kernels import place_kernel
 from penstock.operators.joins.windowed_sides import WindowedSides
 from penstock.operators.run.base import Build
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.fold import Fold
 from penstock.operators.windows.panes import ranges
-from penstock.query.graph import GroupJoinSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import GroupJoinSpec
 from penstock.query.stream.joins import WINDOW_NAMES
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords
@@ -28,6 +30,7 @@ _MOST_AT_ONCE = 1 << 20  # pairs that are worked on together: bounds the memory 
 Ints = NDArray[np.int64]
 
 
+@runs(GroupJoinSpec)
 class GroupJoin(WindowedSides):
     """Holds the events of both sides until the watermark closes their windows, then matches them.
 

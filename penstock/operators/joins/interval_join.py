@@ -7,12 +7,14 @@ import numpy as np
 from penstock.operators.joins.join import Join
 from penstock.operators.joins.join_kernels import Ints
 from penstock.operators.run.base import Build
-from penstock.query.graph import IntervalJoinSpec
+from penstock.operators.run.registry import runs
+from penstock.query.steps import IntervalJoinSpec
 
 # Buckets per length of the interval: more free events earlier, but each costs a look into the table.
 _BUCKETS = 4
 
 
+@runs(IntervalJoinSpec)
 class IntervalJoin(Join):
     """``lower <= right time - left time <= upper``. A pair's time is that of its later event."""
 

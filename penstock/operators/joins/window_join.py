@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 from penstock.operators.joins.join import Join
 from penstock.operators.joins.join_kernels import Ints
 from penstock.operators.run.base import Build
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.wall_clock import wall_clock
-from penstock.query.graph import WindowJoinSpec
+from penstock.query.steps import WindowJoinSpec
 
 # Buckets per size of a sliding window: more look at fewer events in vain and free them earlier, but each
 # costs a look into the table. Buckets of tumbling windows are the windows themselves.
 _BUCKETS = 4
 
 
+@runs(WindowJoinSpec)
 class WindowJoin(Join):
     """A pair of events comes once for every window that holds both. Its time is the window's last moment."""
 

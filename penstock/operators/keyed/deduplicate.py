@@ -17,8 +17,10 @@ from penstock.memory.layout import Columns, Layout
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.endless import Remembered
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.window_rows import KeyHash
-from penstock.query.graph import DeduplicateSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import DeduplicateSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.table import FULL, TABLE_TYPE, KeyTable, TableArrays, hash_key, insert
@@ -29,6 +31,7 @@ Ints = NDArray[np.int64]
 _FOR_EVER = -1
 
 
+@runs(DeduplicateSpec)
 class Deduplicate(Operator):
     """Holds events until the watermark passes them, then keeps the first of each key.
 

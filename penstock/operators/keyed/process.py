@@ -14,6 +14,7 @@ from penstock.operators.keyed.timers import Key, TimerQueue, Timers
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.failed import FailedEvents
 from penstock.operators.run.ordered_buffer import OrderedBuffer
+from penstock.operators.run.registry import runs
 from penstock.operators.run.rows import (
     RowReader,
     RowWriter,
@@ -26,7 +27,8 @@ from penstock.operators.run.rows import (
 )
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.errors import FunctionError
-from penstock.query.graph import Port, ProcessSpec, sets_aside
+from penstock.query.graph import Port
+from penstock.query.steps import ProcessSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context
 from penstock.state.keys import KeyWords
@@ -47,6 +49,7 @@ _SET_FOR = Field("$set_for", DataType.TIMESTAMP)
 _EMITTED_AT_ONCE = 4096  # rows collected as Python values before they become columns
 
 
+@runs(ProcessSpec)
 class Process(Operator):
     """Holds events until the watermark passes them, then calls the function per event and per timer.
 
@@ -75,7 +78,7 @@ class Process(Operator):
         output = build.outputs.get(Port.MAIN)
         self._from_events = RowWriter(self._on_event, build.node.schema, output, self.strings)
         self._from_timers = RowWriter(self._on_timer, build.node.schema, output, self.strings)
-        self._failed = FailedEvents(self, build, self._on_event) if sets_aside(spec) else None
+        self._failed = FailedEvents(self, build, self._on_event) if spec.sets_aside else None
         self._state = _StateCheck(spec.state)
         self._keys = ProcessKeys(self._new_key, spec.ttl_us)
         self._timers = TimerQueue()

@@ -9,7 +9,7 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.rows import RowWriter, UserFunction
 from penstock.query.errors import FunctionError
 from penstock.query.failures import ERROR, STEP
-from penstock.query.graph import Port, failed_columns
+from penstock.query.graph import Port
 
 
 class FailedEvents:
@@ -22,7 +22,7 @@ class FailedEvents:
         self._writer: RowWriter | None = None  # nobody reads them
         layout = build.outputs.get(Port.FAILED)
         if layout is not None:
-            schema = failed_columns(build.node.spec, build.inputs[0].visible)  # such a step reads all columns
+            schema = build.node.spec.failed_columns(build.inputs[0].visible)  # such a step reads all columns
             self._writer = RowWriter(function, schema, layout, build.strings)
 
     def add(

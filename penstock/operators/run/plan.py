@@ -3,64 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
-from penstock.operators.by_start import GIVEN, START
-from penstock.operators.run.custom import CustomSpec
 from penstock.query.failures import ERROR, STEP
-from penstock.query.graph import (
-    BatchSpec,
-    CoGroupSpec,
-    DeduplicateSpec,
-    ExplodeSpec,
-    FilterSpec,
-    FlatMapSpec,
-    Graph,
-    GroupJoinSpec,
-    Input,
-    IntervalJoinSpec,
-    LookupSpec,
-    MatchMergeSpec,
-    MatchSetSpec,
-    MatchSpec,
-    MatchSplitSpec,
-    NestedAggregateSpec,
-    Node,
-    Port,
-    ProcessSpec,
-    SelectSpec,
-    SinkSpec,
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import (
     SourceSpec,
-    UnionSpec,
-    WindowAggregateSpec,
-    WindowJoinSpec,
-    WindowTopSpec,
-    sets_aside,
 )
+from penstock.query.steps.spec import Order, Spec
 from penstock.query.types import Field, Schema
-
-_STATELESS = (FilterSpec, SelectSpec, ExplodeSpec, FlatMapSpec, BatchSpec, UnionSpec, LookupSpec)
-#: Out of these, several events can come that differ in nothing but ``$sub``.
-_MULTIPLYING = (
-    ExplodeSpec,
-    FlatMapSpec,
-    BatchSpec,
-    ProcessSpec,
-    MatchSpec,
-    MatchSetSpec,
-    CoGroupSpec,
-    UnionSpec,
-)
-#: Their rows are told apart by ``$order`` alone.
-_HASHED_ORDER = (
-    WindowAggregateSpec,
-    NestedAggregateSpec,
-    WindowTopSpec,
-    WindowJoinSpec,
-    IntervalJoinSpec,
-    GroupJoinSpec,
-)
-_ORDER = frozenset((ORDER, SUB))
 
 
 @dataclass(frozen=True)
@@ -86,7 +38,8 @@ def plan(graph: Graph, *, prune_sources: bool = True) -> Plan:
             main |= {node.spec.event_time} if prune_sources else set(node.schema.names)
         late = [demands.get((node.id, port), set()) for port in (Port.LATE, Port.LATE_RIGHT)]
         for index, source in enumerate(node.inputs):
-            needed = _needs(graph, node, index, main) | (late[index] if index < 2 else set())
+            needed = {*node.spec.reads(index, main, graph.input_schema(source))}
+            needed |= late[index] if index < 2 else set()
             needed |= demands.get((node.id, Port.FAILED), set())
             origin = (source.node, source.port)
             if TIME in needed:
@@ -110,7 +63,7 @@ def time_of(graph: Graph, source: Input) -> str:
     if source.port is Port.LATE_RIGHT:
         return time_of(graph, node.inputs[1])
     if source.port is Port.FAILED:
-        return TIME if isinstance(node.spec, ProcessSpec) else time_of(graph, node.inputs[0])
+        return TIME if node.spec.has_timers else time_of(graph, node.inputs[0])
     return node.time_column or TIME
 
 
@@ -130,88 +83,30 @@ def _available(graph: Graph) -> dict[tuple[str, Port], frozenset[str]]:
         if isinstance(spec, SourceSpec):
             if not spec.source.ordered:
                 system.add(LATE)
-        elif not isinstance(spec, _HASHED_ORDER) and (
-            isinstance(spec, _MULTIPLYING) or any(SUB in names for names in above)
-        ):
+        elif _tells_apart_by_sub(spec, any(SUB in names for names in above)):
             system.add(SUB)
-        if isinstance(spec, _STATELESS) and any(LATE in names for names in above):
+        hands_late_on = not spec.timed and not spec.is_routed
+        if hands_late_on and any(LATE in names for names in above):
             system.add(LATE)
         result[node.id, Port.MAIN] = frozenset(node.schema.names) | system
         result[node.id, Port.BAD] = frozenset(graph.input_schema(Input(node.id, Port.BAD)).names)
         if above:
             result[node.id, Port.LATE], result[node.id, Port.LATE_RIGHT] = above[0], above[-1]
-        if sets_aside(spec):
+        if spec.sets_aside:
             known = above[0] | {ERROR.name, STEP.name, TIME, ORDER}
             # Timers that failed are told apart by ``$sub``, and no event that a process function saw is late.
-            is_process = isinstance(spec, ProcessSpec)
-            result[node.id, Port.FAILED] = (known - {LATE}) | {SUB} if is_process else known
+            result[node.id, Port.FAILED] = (known - {LATE}) | {SUB} if spec.has_timers else known
     return result
 
 
-def _needs(graph: Graph, node: Node, index: int, demanded: set[str]) -> set[str]:
-    """What the operator reads of its input ``index`` so that it can make the columns ``demanded``."""
-    spec = node.spec
-    schema = graph.input_schema(node.inputs[index])
-    system = {name for name in demanded if name in SYSTEM_TYPES}
-    timed = {TIME, LATE}
-    match spec:
-        case FilterSpec(predicate):
-            return demanded | predicate.columns()
-        case SelectSpec(columns):
-            return system.union(*(expr.columns() for name, expr in columns if name in demanded))
-        case ExplodeSpec(rows, conditions):
-            needed = system.union(*(expr.columns() for row in rows for name, expr in row if name in demanded))
-            return needed.union(*(condition.columns() for condition in conditions if condition is not None))
-        case FlatMapSpec() | BatchSpec():
-            return system | set(schema.names)
-        case UnionSpec():
-            return set(demanded)
-        case LookupSpec(_, on, columns, _):
-            return (demanded - {name for name, _ in columns}) | {name for name, _ in on}
-        case WindowAggregateSpec(keys, _, aggregates):
-            needed = timed.union(keys, *(a.columns() for _, a in aggregates))
-            return needed | (_ORDER if any(a.function.in_order for _, a in aggregates) else frozenset())
-        case NestedAggregateSpec(keys, _, per, inner, _, where):
-            needed = timed.union(keys, per, *(a.columns() for _, a in inner))
-            needed |= where.columns() if where is not None else frozenset()
-            return needed | (_ORDER if any(a.function.in_order for _, a in inner) else frozenset())
-        case WindowTopSpec(keys):
-            needed = timed | _ORDER | (demanded & set(schema.names)) | set(keys)
-            return needed.union(*(by.columns() for by, _ in spec.order))
-        case WindowJoinSpec(on, _, columns) | IntervalJoinSpec(on, _, _, columns):
-            needed = timed | {pair[index] for pair in on}
-            needed |= {theirs for ours, side, theirs in columns if side == index and ours in demanded}
-            return needed | (_ORDER if ORDER in demanded else frozenset())
-        case CoGroupSpec() | ProcessSpec() | MatchSetSpec():
-            return timed | _ORDER | set(schema.names)
-        case MatchSpec(keys):
-            needed = timed | _ORDER | set(keys) | _asked(spec)
-            needed |= set(GIVEN.names) if spec.by_start else set()
-            return needed.union(*(expr.columns() for name, expr in spec.columns if name in demanded))
-        case MatchSplitSpec(match):
-            return timed | _ORDER | _asked(match) | (demanded - system - set(GIVEN.names))
-        case MatchMergeSpec():
-            return (demanded - system) | {TIME, START} | _ORDER
-        case GroupJoinSpec(on, _, pair, where, aggregates, columns):
-            read = frozenset() if where is None else where.columns()
-            read = read.union(*(a.columns() for _, a in aggregates))
-            needed = timed | {one[index] for one in on}
-            needed |= {theirs for name, side, theirs in pair if side == index and name in read}
-            if index == 0:
-                computed = frozenset().union(*(expr.columns() for name, expr in columns if name in demanded))
-                return needed | _ORDER | (computed & set(schema.names))
-            ordered = any(a.function.in_order for _, a in aggregates)
-            return needed | (_ORDER if ordered else frozenset())
-        case DeduplicateSpec(keys, _):
-            return timed | _ORDER | (demanded - system) | set(keys)
-        case SinkSpec():
-            return set(schema.names)
-        case CustomSpec():
-            return spec.needs(index, frozenset(schema.names))
-    raise TypeError(f"no such step: {spec!r}")
-
-
-def _asked(spec: MatchSpec) -> set[str]:
-    """The columns that the conditions of a pattern read."""
-    conditions = (one.condition for one in spec.pattern.events() if one.condition is not None)
-    return set().union(*(condition.columns() for condition in conditions))
+def _tells_apart_by_sub(spec: Spec, above: bool) -> bool:
+    """Whether rows of a step need ``$sub``; ``above`` says whether the events that it takes do."""
+    match spec.order:
+        case Order.KEPT:
+            return above
+        case Order.MULTIPLIED:
+            return True
+        case Order.HASHED:
+            return False
+        case _ as never:
+            assert_never(never)

@@ -5,39 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.query.expr import Column
-from penstock.query.graph import (
-    DeduplicateSpec,
-    ExplodeSpec,
-    FilterSpec,
-    Graph,
-    GroupJoinSpec,
-    Input,
-    IntervalJoinSpec,
-    LookupSpec,
-    MatchSpec,
-    NestedAggregateSpec,
-    Node,
-    Port,
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import (
     SelectSpec,
-    WindowAggregateSpec,
-    WindowJoinSpec,
-    WindowTopSpec,
-)
-
-#: Steps that name the columns they read. The others take whole events, so for them a projection matters.
-_NAMING = (
-    DeduplicateSpec,
-    ExplodeSpec,
-    FilterSpec,
-    GroupJoinSpec,
-    IntervalJoinSpec,
-    LookupSpec,
-    MatchSpec,
-    NestedAggregateSpec,
-    SelectSpec,
-    WindowAggregateSpec,
-    WindowJoinSpec,
-    WindowTopSpec,
 )
 
 
@@ -70,6 +40,4 @@ def _is_plain(node: Node) -> bool:
 def _names_its_columns(graph: Graph, reader: Node) -> bool:
     # A late output carries the whole events of the step's input.
     side_outputs = (Port.LATE, Port.LATE_RIGHT)
-    return isinstance(reader.spec, _NAMING) and not any(
-        graph.consumers(reader.id, port) for port in side_outputs
-    )
+    return reader.spec.names_columns and not any(graph.consumers(reader.id, port) for port in side_outputs)

@@ -19,8 +19,9 @@ from penstock.operators.aggregates.accumulators import Accumulators, Taken
 from penstock.operators.aggregates.collector import Collector
 from penstock.operators.run.base import Build
 from penstock.query.aggregates import Aggregate
-from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.graph import Port
 from penstock.query.inference import resolved
+from penstock.query.steps import WindowAggregateSpec
 from penstock.state import keys as key_words
 from penstock.state.keys import KeyWords
 from penstock.state.table import TABLE_TYPE, KeyTable

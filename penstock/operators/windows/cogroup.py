@@ -6,13 +6,16 @@ from typing import Any
 
 from penstock.operators.joins.windowed_sides import WindowedSides
 from penstock.operators.run.base import Build
+from penstock.operators.run.registry import runs
 from penstock.operators.run.rows import RowReader, RowWriter, UserFunction, hash_key
-from penstock.query.graph import CoGroupSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import CoGroupSpec
 from penstock.query.user_functions import Group
 
 _EMITTED_AT_ONCE = 4096  # rows collected as Python values before they become columns
 
 
+@runs(CoGroupSpec)
 class CoGroup(WindowedSides):
     """Holds the events of both sides until the watermark closes their windows.
 

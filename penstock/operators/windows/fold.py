@@ -13,7 +13,8 @@ from penstock.operators.run.base import Build
 from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
-from penstock.query.graph import Node, Port, WindowAggregateSpec
+from penstock.query.graph import Node, Port
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import Sliding
 

@@ -17,12 +17,14 @@ from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.aggregates.accumulator import Finished
 from penstock.operators.run.base import Build
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.fold import Fold
 from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.operators.windows.window_rows import KeyHash, WindowRows
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
-from penstock.query.graph import NestedAggregateSpec, Port, WindowAggregateSpec
+from penstock.query.graph import Port
+from penstock.query.steps import NestedAggregateSpec, WindowAggregateSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.tables import StateRows
@@ -32,6 +34,7 @@ _KEPT = Field("$kept", DataType.BOOL)
 _PIECE = 4096  # groups that are finished at a time
 
 
+@runs(NestedAggregateSpec)
 class NestedAggregate(WindowAggregate):
     """The inner groups are those of a window aggregate by all keys, and so is the state, except that it
     belongs to the outer key. When windows close, their inner rows are folded into the results."""

@@ -17,7 +17,8 @@ from penstock.operators.windows.aggregation_state import AggregationState
 from penstock.operators.windows.open_sessions import SESSIONS_TYPE, Sessions
 from penstock.operators.windows.window_aggregates import aggregates_over
 from penstock.operators.windows.window_rows import WindowRows
-from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import Session
 from penstock.state.table import TABLE_TYPE
 from penstock.state.tables import StateRows

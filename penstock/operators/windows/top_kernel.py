@@ -16,8 +16,8 @@ from penstock.operators.windows.aggregation import KERNEL_HEADER, fill_in, with_
 from penstock.operators.windows.best_ranks import BEST_RANKS_TYPE, WORST, offer
 from penstock.operators.windows.wall_clock import wall_clock
 from penstock.query.expr import Expr
-from penstock.query.graph import WindowTopSpec
 from penstock.query.inference import resolved
+from penstock.query.steps import WindowTopSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.table import FULL, TABLE_TYPE, TableArrays, hash_key, insert
@@ -130,7 +130,7 @@ def further_keys(spec: WindowTopSpec, layout: Layout) -> list[tuple[Field, bool]
 
 def _further(spec: WindowTopSpec, layout: Layout) -> list[tuple[Field, tuple[Expr, bool]]]:
     listed = []
-    for number, one in enumerate(spec.order):
+    for number, one in enumerate(spec.ranking):
         is_text = resolved(one[0], layout.schema).dtype is DataType.STRING
         if number or is_text:
             dtype = DataType.STRING if is_text else DataType.INT64

@@ -20,7 +20,8 @@ from penstock.operators.windows.panes import Panes
 from penstock.operators.windows.window_aggregates import aggregates_over
 from penstock.operators.windows.window_rows import WindowRows
 from penstock.query.expr import Expr
-from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import Sliding
 from penstock.state.keys import Words
 from penstock.state.tables import StateRows

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.registry import runs
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import WINDOWS, Window
 
 _OPERATORS: dict[type[Window], type[Operator]] = {}
@@ -22,9 +24,12 @@ def aggregates_over(kind: type[Window]) -> Callable[[_Any], _Any]:
     return register
 
 
-def aggregate_over(build: Build, window: Window) -> Operator:
+@runs(WindowAggregateSpec)
+def aggregate_over(build: Build) -> Operator:
     """The operator of a step that aggregates over a window."""
-    return _OPERATORS[type(window)](build)
+    spec = build.node.spec
+    assert isinstance(spec, WindowAggregateSpec)
+    return _OPERATORS[type(spec.window)](build)
 
 
 def check_all() -> None:

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.operators.joins.join_kernels import place_kernel
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.registry import runs
 from penstock.operators.windows.aggregation import WindowMerge
 from penstock.operators.windows.best_ranks import WORST, BestRanks
 from penstock.operators.windows.panes import Panes, ranges
 from penstock.operators.windows.top_kernel import admission_kernel, candidate_kernel, further_keys
 from penstock.operators.windows.window_rows import KeyHash
-from penstock.query.graph import Port, WindowTopSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowTopSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.rows import RowStore
@@ -38,6 +40,7 @@ _PANE = Field("$pane", DataType.INT64)  # in exported state, where entries mean 
 _FEWEST_TO_PRUNE = 4096
 
 
+@runs(WindowTopSpec)
 class WindowTop(Operator):
     """Emits the best k events of each key and window, ranked from 1, when the watermark passes its end.
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import DetectSpec, Version
 from penstock.query.patterns.degree import Degree, as_degree
+from penstock.query.steps import DetectSpec
+from penstock.query.steps.spec import Version
 from penstock.query.types import DataType, Field, Schema
 
 #: What every match has, before the columns that were asked for.

@@ -11,13 +11,14 @@ from penstock.query.aggregates import AGGREGATES, Aggregate
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
-from penstock.query.graph import MatchSpec, NamedExprs
 from penstock.query.inference import resolved
 from penstock.query.patterns.bound import Bound, bound_in, rewritten
 from penstock.query.patterns.checks import bound_names, check_pattern, explodes
 from penstock.query.patterns.degree import Degree, as_degree
-from penstock.query.patterns.modes import AfterMatch, Contiguity, chosen_mode
+from penstock.query.patterns.modes import AfterMatch, Contiguity, chosen_mode, coupling
 from penstock.query.patterns.patterns import Aperiodic, Pattern, Periodic
+from penstock.query.steps import MatchSpec
+from penstock.query.steps.spec import NamedExprs
 from penstock.query.stream.projection import computed, condition
 from penstock.query.types import DataType, Field, Schema
 
@@ -94,15 +95,6 @@ def matched(
         _degree(degree, keys, after, consumed),
     )
     return spec, Schema(fields)
-
-
-def coupling(after: AfterMatch, consumed: bool) -> str | None:
-    """Why the matches of a key depend on each other, if they do: then first events cannot be dealt out."""
-    if consumed:
-        return "consumed events are in no other match"
-    if after is AfterMatch.PAST_LAST:
-        return "a match skips the events up to its last"
-    return None
 
 
 def _degree(
@@ -264,4 +256,4 @@ def _check_count(value: object, what: str) -> None:
         )
 
 
-__all__ = ["MATCH_NAMES", "MAX_RUNS", "PatternWarning", "bound_type", "coupling", "matched", "with_fields"]
+__all__ = ["MATCH_NAMES", "MAX_RUNS", "PatternWarning", "bound_type", "matched", "with_fields"]

@@ -34,3 +34,12 @@ def chosen_mode(kind: type[Mode], value: Any, what: str) -> Mode:
     except ValueError:
         names = ", ".join(f"'{mode.value}'" for mode in kind)
         raise QueryError(f"unknown {what}", detail=f"got {value!r}", hint=f"choose one of {names}") from None
+
+
+def coupling(after: AfterMatch, consumed: bool) -> str | None:
+    """Why the matches of a key depend on each other, if they do: then first events cannot be dealt out."""
+    if consumed:
+        return "consumed events are in no other match"
+    if after is AfterMatch.PAST_LAST:
+        return "a match skips the events up to its last"
+    return None

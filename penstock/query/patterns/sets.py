@@ -17,9 +17,9 @@ from typing import Any
 from penstock.query.durations import Duration
 from penstock.query.errors import QueryError
 from penstock.query.expr import lit
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.matching import MATCH_NAMES, PatternWarning, matched
 from penstock.query.patterns.patterns import Pattern
+from penstock.query.steps import MatchSpec
 from penstock.query.types import DataType, Field, Schema
 
 PATTERN_NAME = "pattern"

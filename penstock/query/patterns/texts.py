@@ -17,12 +17,12 @@ from penstock.query import expr
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr
 from penstock.query.functions import FUNCTIONS, Function
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns import patterns
 from penstock.query.patterns.bound import FUNCTIONS as BOUND_FUNCTIONS
 from penstock.query.patterns.bound import Bound
 from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.patterns import Event, Pattern
+from penstock.query.steps import MatchSpec
 from penstock.query.types import DataType
 
 _EXPRESSIONS: tuple[type[Expr], ...] = (
@@ -50,7 +50,8 @@ _PATTERNS: tuple[type[Pattern], ...] = (
     patterns.Periodic,
 )
 _ENUMS: tuple[type[Enum], ...] = (DataType, Contiguity, AfterMatch)
-_CLASSES: dict[str, type[Any]] = {one.__name__: one for one in (*_EXPRESSIONS, *_PATTERNS, MatchSpec)}
+_ALL: tuple[type[Any], ...] = (*_EXPRESSIONS, *_PATTERNS, MatchSpec)
+_CLASSES = {one.__name__: one for one in _ALL}
 _VALUES: dict[str, type[Enum]] = {one.__name__: one for one in _ENUMS}
 
 #: Words that become code when an expression is compiled: all that there are, by class and field.

@@ -8,7 +8,8 @@ from typing import Any
 from penstock.query.aggregates import Aggregate
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
-from penstock.query.graph import GroupJoinSpec, NamedExprs
+from penstock.query.steps import GroupJoinSpec
+from penstock.query.steps.spec import NamedExprs
 from penstock.query.stream.joins import (
     WINDOW_FIELDS,
     On,

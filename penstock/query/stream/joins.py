@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.query.durations import Duration, duration_text, duration_us
 from penstock.query.errors import QueryError
-from penstock.query.graph import IntervalJoinSpec, WindowJoinSpec
+from penstock.query.steps import IntervalJoinSpec, WindowJoinSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import Sliding, Window
 

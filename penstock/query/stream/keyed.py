@@ -11,10 +11,11 @@ from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr, as_expr, col
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
-from penstock.query.graph import ProcessSpec, Version, WindowAggregateSpec, WindowTopSpec
 from penstock.query.inference import check_known, infer
 from penstock.query.patterns.modes import chosen_mode
 from penstock.query.step import Feed, Step, check_columns, check_timed
+from penstock.query.steps import ProcessSpec, WindowAggregateSpec, WindowTopSpec
+from penstock.query.steps.spec import Version
 from penstock.query.stream.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
 from penstock.query.stream.stream import Output, Stream
 from penstock.query.types import DataType, Field, Schema

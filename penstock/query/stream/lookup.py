@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import LookupSpec
+from penstock.query.steps import LookupSpec
 from penstock.query.stream.joins import KeyPairs, On, key_pairs
 from penstock.query.stream.projection import known_columns
 from penstock.query.types import DataType, Field, Schema, unknown_column
@@ -106,16 +105,6 @@ def as_arrow(table: Any) -> pa.Table:
         detail=f"got a {type(table).__name__}",
         hint="pass a pyarrow.Table, a dict of lists or numpy arrays, or a pandas DataFrame",
     )
-
-
-def table_digest(table: pa.Table) -> str:
-    """A hash of the content: equal tables are one operator's table, however often they were made."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
 def _by_arrow_type() -> dict[Any, DataType]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from penstock.query.aggregates import Aggregate
 from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
-from penstock.query.graph import NestedAggregateSpec
 from penstock.query.step import Feed
+from penstock.query.steps import NestedAggregateSpec
 from penstock.query.stream.joins import WINDOW_FIELDS
 from penstock.query.stream.keyed import aggregated_fields, check_keys
 from penstock.query.stream.projection import condition, known_columns

@@ -7,8 +7,9 @@ from typing import Any
 
 from penstock.query.errors import QueryError
 from penstock.query.expr import Column, Expr, as_expr, col
-from penstock.query.graph import ExplodeSpec, NamedExprs
 from penstock.query.inference import Typed, common_type, infer, resolved, settled
+from penstock.query.steps import ExplodeSpec
+from penstock.query.steps.spec import NamedExprs
 from penstock.query.types import DataType, Field, Schema, unknown_column
 
 

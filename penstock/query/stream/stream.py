@@ -16,26 +16,23 @@ from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
-from penstock.query.graph import (
+from penstock.query.graph import Port
+from penstock.query.patterns.degree import Degree
+from penstock.query.patterns.modes import chosen_mode
+from penstock.query.patterns.patterns import Pattern
+from penstock.query.step import BAD_RECORDS, Feed, Step, check_columns, check_name, check_timed
+from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
     FilterSpec,
     FlatMapSpec,
     MatchSetSpec,
-    NamedExprs,
-    Port,
     SelectSpec,
     SourceSpec,
-    Spec,
     UnionSpec,
-    Version,
-    sets_aside,
 )
-from penstock.query.patterns.degree import Degree
-from penstock.query.patterns.modes import chosen_mode
-from penstock.query.patterns.patterns import Pattern
-from penstock.query.step import BAD_RECORDS, TIMED_SPECS, Feed, Step, check_columns, check_name, check_timed
+from penstock.query.steps.spec import NamedExprs, Spec, Version
 from penstock.query.stream.joins import (
     On,
     check_aligned,
@@ -557,7 +554,7 @@ class Stream:
         """
         with Writing("late"):
             spec = self._feed.step.spec
-            if self._feed.port is not Port.MAIN or not isinstance(spec, TIMED_SPECS):
+            if self._feed.port is not Port.MAIN or not spec.timed:
                 raise QueryError(
                     "only operators that depend on time have a late output",
                     detail=f"got a {self!r}",
@@ -582,7 +579,7 @@ class Stream:
         ('ts', 'id', 'lane', 'speed', 'error', 'step')
         """
         with Writing("failed"):
-            if self._feed.port is not Port.MAIN or not sets_aside(self._feed.step.spec):
+            if self._feed.port is not Port.MAIN or not self._feed.step.spec.sets_aside:
                 raise QueryError(
                     "only a step that sets events aside has a failed output",
                     detail=f"got a {self!r}",
@@ -625,7 +622,7 @@ class Stream:
             schema=schema,
             time_column=time_column,
             origin=writing.origin,
-            untimed=None if isinstance(spec, TIMED_SPECS) else feed.untimed,
+            untimed=None if spec.timed else feed.untimed,
         )
 
     def _project(self, writing: Writing, name: str | None, columns: NamedExprs) -> Self:

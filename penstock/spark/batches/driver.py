@@ -17,7 +17,7 @@ from penstock.metrics.batches import BatchProgress
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.operators.run.endless import EndlessState, Remembered
 from penstock.query.errors import RunError
-from penstock.query.graph import SourceSpec
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches import results
 from penstock.spark.batches.collected import Collected
 from penstock.spark.batches.job import Job, ShippedJob

@@ -18,7 +18,8 @@ from penstock.connectors.reader import NodeSource
 from penstock.engine import collector
 from penstock.engine.settings import Settings
 from penstock.query.connectors import Sink, Source
-from penstock.query.graph import Graph, SinkSpec, SourceSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.types import Schema
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Stages

@@ -15,7 +15,7 @@ from penstock.connectors.reader import NodeSource, Resume
 from penstock.engine.inline import BatchSource
 from penstock.engine.source import Partition
 from penstock.memory.edges import START_OF_TIME
-from penstock.query.graph import SourceSpec
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches import task_state
 from penstock.spark.batches.job import Job, ShippedJob
 from penstock.spark.batches.messages import Message, json_bytes, to_batch

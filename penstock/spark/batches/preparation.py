@@ -12,7 +12,8 @@ from penstock.operators.run.plan import plan
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.connectors import Source
 from penstock.query.errors import RunError
-from penstock.query.graph import Graph, SourceSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import DescribedSource, for_tasks
 from penstock.spark.batches.stages import Stages, cut, whole
 from penstock.spark.frames.streams import FrameSource

@@ -23,7 +23,8 @@ from penstock.engine import collector
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
 from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError
-from penstock.query.graph import Graph, Input, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, Input
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import even_route
 from penstock.spark.batches import results
 from penstock.spark.batches.adapting import IN_A_ROW, BatchLoad, TaskCount

@@ -19,7 +19,8 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.metrics.degree import merged_degrees
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Input, Node, Port, SinkSpec, SourceSpec
+from penstock.query.graph import Input, Node, Port
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
 from penstock.scheduling.catalogue import policy_named
 from penstock.spark.batches.exports import PartialCollector, RowShipper, SinkCollector

@@ -15,8 +15,8 @@ from penstock.cep.selections.detection_graph import for_many_tasks
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.plan import Plan, plan
 from penstock.operators.run.projections import without_plain_projections
-from penstock.operators.run.routed import is_mergeable, is_routed, routing_keys
-from penstock.query.graph import Graph, Input, Node, Port, SinkSpec, SourceSpec
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import SinkSpec, SourceSpec
 
 
 class Kind(Enum):
@@ -74,7 +74,7 @@ class Stages:
 
     def routed(self, stage: int) -> list[Node]:
         """The operators with state that stand in a stage."""
-        return [n for n in self.graph.nodes if self.stage_of[n.id] == stage and is_routed(n.spec)]
+        return [n for n in self.graph.nodes if self.stage_of[n.id] == stage and n.spec.is_routed]
 
     def collectors(self, stage: int) -> list[Node]:
         """Mergeable operators whose partial states are made in a stage, for the next."""
@@ -86,7 +86,7 @@ class Stages:
 
     def route(self, node: Node) -> int | None:
         """The hash that all state of an operator without keys goes by; None for one with keys."""
-        return None if routing_keys(node.spec, 0) else route_hash(node.id)
+        return None if node.spec.routed_by(0) else route_hash(node.id)
 
     def sources_above(self, node_id: str) -> frozenset[str]:
         """The sources whose events can reach an operator: its watermark is the least of theirs."""
@@ -106,12 +106,12 @@ class Stages:
 def cut(graph: Graph) -> Stages:
     """The stages of a graph. Selections of existing columns are left out, as the node engine does."""
     graph = with_instances(for_many_tasks(without_plain_projections(graph)))
-    partial = frozenset(node.id for node in graph if is_mergeable(node.spec))
+    partial = frozenset(node.id for node in graph if node.spec.merges())
     stage_of: dict[str, int] = {}
     stages = Stages(graph, plan(graph), stage_of, partial, (), {})
     for node in graph.nodes:
         reached = max((stages.output_stage(source) for source in node.inputs), default=0)
-        stage_of[node.id] = reached + is_routed(node.spec)
+        stage_of[node.id] = reached + node.spec.is_routed
     channels: list[Channel] = []
     carried: dict[tuple[str, int], int] = {}
     for node in graph.nodes:
@@ -119,11 +119,11 @@ def cut(graph: Graph) -> Stages:
             continue
         for index, source in enumerate(node.inputs):
             stage = stage_of[node.id]
-            routed = is_routed(node.spec)
+            routed = node.spec.is_routed
             origin_stage = stages.output_stage(source)
             if origin_stage == stage and not routed:
                 continue
-            keys = routing_keys(node.spec, index) if routed else None
+            keys = node.spec.routed_by(index) if routed else None
             route = route_hash(node.id) if keys == () else None
             channel = Channel(Kind.ROWS, stage, source, origin_stage, keys, route)
             if channel not in channels:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.cep.patterns.match_set import MatchSet
 from penstock.memory.edges import START_OF_TIME
 from penstock.operators.run.base import Operator
-from penstock.query.graph import SourceSpec
+from penstock.query.steps import SourceSpec
 from penstock.routing.route import partitions_of
 from penstock.spark.batches.job import LocalJob, Warm
 from penstock.spark.batches.stage_engine import StageEngine

@@ -10,20 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.operators.run.routed import is_routed
 from penstock.query.explain import describe
 from penstock.query.function_versions import described, is_changed
-from penstock.query.graph import (
-    DeduplicateSpec,
-    Graph,
-    MatchSetSpec,
-    Node,
-    Port,
-    SinkSpec,
-    SourceSpec,
-    WindowAggregateSpec,
-)
+from penstock.query.graph import Graph, Node, Port
 from penstock.query.identity import stable_content
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages
 from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
@@ -97,13 +88,14 @@ class Changes:
 
 
 def operators_of(stages: Stages) -> dict[str, str]:
-    """The operators with state, by id, with a text that changes when what they compute does."""
+    """The operators with state, by id, with a text that changes when what they compute does: it is made
+    of what they say to checkpoints, and of nothing that people read."""
     meanings = _meanings(stages.graph)
     counted = Counter(meanings.values())
     alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in stages.graph.nodes}
     found: dict[str, str] = {}
     for node in stages.graph.nodes:
-        if is_routed(node.spec):
+        if node.spec.is_routed:
             found[node.id] = f"{_computes(stages, node)} ({meanings[node.id]})"
             # Functions of one name are told apart by their order alone: one more or less, and no state can
             # be trusted to be that of the same function.
@@ -121,7 +113,7 @@ def alike(graph: Graph) -> dict[str, int]:
 
 def _computes(stages: Stages, node: Node) -> str:
     """What an operator does, with the columns that its state can have."""
-    reads = _reads(node)
+    reads = node.spec.state_columns()
     inputs = "; ".join(
         ", ".join(str(field) for field in layout.fields if reads is None or field.name in reads)
         for layout in stages.layouts.inputs(node)
@@ -130,19 +122,7 @@ def _computes(stages: Stages, node: Node) -> str:
     made = "; ".join(
         ", ".join(map(str, layout.fields)) for port, layout in outputs.items() if port is not Port.FAILED
     )
-    # The patterns of a set come and go: they are part of a version, and not of what the operator is.
-    what = "patterns of a set" if isinstance(node.spec, MatchSetSpec) else describe(node.spec)
-    return f"{what} of ({inputs})" + ("" if reads is not None else f" to ({made})")
-
-
-def _reads(node: Node) -> set[str] | None:
-    """The columns that the state can have, whatever else other queries want of the input; None: all."""
-    match node.spec:
-        case WindowAggregateSpec(keys, _, aggregates):
-            return set(keys).union(*(a.columns() for _, a in aggregates))
-        case DeduplicateSpec(keys):
-            return set(keys)
-    return None
+    return f"{node.kind} of ({inputs})" + ("" if reads is not None else f" to ({made})")
 
 
 def _meanings(graph: Graph) -> dict[str, str]:
@@ -153,7 +133,7 @@ def _meanings(graph: Graph) -> dict[str, str]:
         if isinstance(node.spec, SinkSpec):
             continue
         if isinstance(node.spec, SourceSpec):
-            said: object = ("source", node.id, node.spec.event_time)
+            said: object = (*node.spec.said(), node.id)
         else:
             said = stable_content(node.spec, node.schema)
         above = [(found[source.node], source.port.value) for source in node.inputs]
@@ -189,6 +169,7 @@ def resume(
             routing,
             columns=_columns(stages),
             functions=_functions(stages),
+            texts=_texts(stages),
         )
         first = Manifest(-1, run_id, len(routing), operators, progress.to_json())
         return first, Changes({}, ()), True
@@ -207,7 +188,7 @@ def resume(
     fresh = _with_versions(latest.missing(operators), stages, known.functions, functions)
     changed = tuple(_changed_functions(stages, fresh, known.functions, functions))
     changes = Changes(fresh, tuple(latest.left_behind(operators)), functions=changed)
-    progress = replace(known, columns=columns, functions=functions)
+    progress = replace(known, columns=columns, functions=functions, texts=_texts(stages))
     return replace(latest, progress=progress.to_json()), changes, False
 
 
@@ -220,6 +201,11 @@ def _columns(stages: Stages) -> dict[str, dict[str, str]]:
             fields = () if layout is None else layout.visible
             found[node.id] = {field.name: f"{field.dtype}{'?' if field.nullable else ''}" for field in fields}
     return found
+
+
+def _texts(stages: Stages) -> dict[str, str]:
+    """What the steps with state do, as people read it."""
+    return {node.id: describe(node.spec) for node in stages.graph.nodes if node.spec.is_routed}
 
 
 def _functions(stages: Stages) -> dict[str, dict[str, str]]:
@@ -252,7 +238,7 @@ def _changed_functions(
     now: Mapping[str, Mapping[str, str]],
 ) -> Iterator[str]:
     """What is said of steps that go on with a changed function."""
-    routed = {node.step or node.id: node.id for node in stages.graph.nodes if is_routed(node.spec)}
+    routed = {node.step or node.id: node.id for node in stages.graph.nodes if node.spec.is_routed}
     for step, function in now.items():
         if step not in before or routed.get(step) in fresh or not is_changed(before[step], function):
             continue

@@ -11,9 +11,9 @@ from penstock.memory.edges import START_OF_TIME
 from penstock.memory.strings import StringPool
 from penstock.operators.run.base import Build
 from penstock.query.errors import QueryError
-from penstock.query.graph import MatchSetSpec
 from penstock.query.patterns.sets import PatternChange, PatternSet
 from penstock.query.patterns.texts import pattern_text
+from penstock.query.steps import MatchSetSpec
 from penstock.spark.batches.stages import Stages
 from penstock.spark.checkpoint.pattern_log import LoggedChange, SetLog, declarations
 from penstock.spark.checkpoint.positions import Progress

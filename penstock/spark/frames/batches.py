@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.memory.edges import START_OF_TIME
-from penstock.query.graph import Input, SourceSpec
+from penstock.query.graph import Input
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.spark.checkpoint.spark_log import SparkLog

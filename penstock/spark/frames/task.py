@@ -17,7 +17,8 @@ from penstock.connectors.reader import RECORD_CHARS
 from penstock.memory.arrow import numpy_from_arrow
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import LATE, ORDER, TIME, Columns
-from penstock.query.graph import Input, Port, SourceSpec
+from penstock.query.graph import Input, Port
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches import task_state
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.map_task import WholeTask, batch_id, sent

@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.placement.query_groups import QueryGroups
-from penstock.query.graph import Graph, SourceSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import SourceSpec
 from penstock.spark.batches.stages import cut
 from penstock.spark.checkpoint.folders import Checkpoint, operators_of
 from penstock.state.errors import StateError

@@ -12,7 +12,8 @@ from penstock.operators.by_start import with_instances
 from penstock.operators.run.projections import without_plain_projections
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.errors import PenstockError, RunError
-from penstock.query.graph import Graph, MatchSetSpec, SinkSpec, SourceSpec
+from penstock.query.graph import Graph
+from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
 from penstock.spark.checkpoint.folders import alike
 
 AUTO = "auto"

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 
 from penstock.memory.arrow import data_type
 from penstock.memory.layout import Layout
-from penstock.query.graph import LookupSpec
+from penstock.query.steps import LookupSpec
 from penstock.query.types import DataType
 from penstock.spark.native.lowering import constant, named
 

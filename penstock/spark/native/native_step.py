@@ -9,7 +9,8 @@ from pyspark.sql import Column
 
 from penstock.memory.layout import Layout
 from penstock.query.expr import Expr
-from penstock.query.graph import FilterSpec, LookupSpec, Node, SelectSpec
+from penstock.query.graph import Node
+from penstock.query.steps import FilterSpec, LookupSpec, SelectSpec
 from penstock.query.types import Schema
 from penstock.spark.native.lookups import ArrayLookup, JoinLookup, fits_array, fits_join
 from penstock.spark.native.lowering import lower, lowers, named

@@ -19,8 +19,9 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.aggregates.accumulator import Accumulator, Native, kept_by
 from penstock.query.aggregates import Aggregate
-from penstock.query.graph import Node, Port, WindowAggregateSpec
+from penstock.query.graph import Node, Port
 from penstock.query.inference import resolved
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.types import DataType, Schema
 from penstock.query.windows import Sliding
 from penstock.spark.native.lowering import constant, lowers, named

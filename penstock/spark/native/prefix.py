@@ -16,7 +16,8 @@ from pyspark.sql import functions as fn
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Layout
 from penstock.operators.run.plan import Plan
-from penstock.query.graph import FilterSpec, Graph, Input, Node, Port, SourceSpec
+from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.steps import FilterSpec, SourceSpec
 from penstock.spark.frames.streams import CORRUPT, FrameSource
 from penstock.spark.native.lookups import array_of
 from penstock.spark.native.lowering import lowers, named

@@ -15,7 +15,6 @@ from typing import Any
 
 from penstock.query.aggregates import AGGREGATES, Aggregate
 from penstock.query.expr import Expr, col
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.bound import Bound, bound_in
 from penstock.query.patterns.matching import with_fields
 from penstock.query.patterns.modes import AfterMatch, Contiguity
@@ -30,6 +29,7 @@ from penstock.query.patterns.patterns import (
     Repetition,
 )
 from penstock.query.patterns.patterns import Sequence as Then
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Schema
 from tests.reference_aggregates import aggregate, wrapped
 from tests.reference_expressions import evaluate

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.bound import bound, previous
 from penstock.query.patterns.checks import bound_names
 from penstock.query.patterns.matching import matched
 from penstock.query.patterns.patterns import Pattern, event
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Schema
 
 SCHEMA = Schema(ts="timestamp", k="int32", x="int64?", y="int64")

@@ -18,11 +18,12 @@ from penstock.cep.patterns.match_splitter import MatchSplitter
 from penstock.cep.selections.selections import EventBatch
 from penstock.engine.summary import Summary
 from penstock.memory.layout import LATE, ORDER, SUB
-from penstock.operators.by_start import GIVEN, with_instances
+from penstock.operators.by_start import with_instances
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.explain import describe
-from penstock.query.graph import MatchSpec, MatchSplitSpec
+from penstock.query.patterns.by_start import GIVEN
 from penstock.query.patterns.matching import PatternWarning, matched
+from penstock.query.steps import MatchSpec, MatchSplitSpec
 from penstock.query.types import Schema
 from penstock.routing.control import RoutingControl
 from tests.cep.patterns.strategies import SCHEMA, specs, streams

@@ -15,9 +15,9 @@ from penstock.cep.patterns.match_set import MatchSet
 from penstock.memory.layout import ORDER, SUB, TIME
 from penstock.query.errors import QueryError
 from penstock.query.expr import col
-from penstock.query.graph import MatchSetSpec
 from penstock.query.patterns.patterns import Pattern, event
 from penstock.query.patterns.sets import PatternSet
+from penstock.query.steps import MatchSetSpec
 from tests.cep.patterns.oracle import Key, simulate
 from tests.cep.patterns.strategies import SCHEMA, streams
 from tests.cep.patterns.test_matcher import INPUT

@@ -16,8 +16,8 @@ from penstock.cep.patterns.matcher import Matcher
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Layout
 from penstock.memory.strings import StringPool
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.matching import PatternWarning
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Schema
 from tests.cep.patterns.consumption import enumerate_consumed
 from tests.cep.patterns.oracle import Key, Report, enumerate_matches, simulate

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 
 from penstock.query.expr import col
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.matching import matched
 from penstock.query.patterns.patterns import Pattern, aperiodic, event, periodic
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Schema
 from tests.cep.patterns.consumption import enumerate_consumed
 from tests.cep.patterns.oracle import Key, enumerate_matches, simulate

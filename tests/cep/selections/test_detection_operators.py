@@ -17,7 +17,7 @@ from penstock.cep.selections.shipped_detection import AT, ShippingSplitter, Spli
 from penstock.cep.selections.splitter_rows import RowPredicates
 from penstock.memory.layout import ORDER
 from penstock.query.errors import PenstockError, RunError
-from penstock.query.graph import DetectSpec
+from penstock.query.steps import DetectSpec
 from penstock.query.types import Schema
 from tests.cep.selections.detection_cases import OUTPUT, SCHEMA, make_rows
 from tests.harness import Harness, layout
@@ -135,7 +135,7 @@ def splitter(degree: ps.Degree) -> Harness:
 
     spec: Any = SplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"))
     output = layout(shipped_schema(EVENTS.visible), AT)
-    return Harness(lambda build: ShippingSplitter(build, spec.spec), spec, [EVENTS], output)
+    return Harness(ShippingSplitter, spec, [EVENTS], output)
 
 
 def selections(harness: Harness) -> list[tuple[int, ...]]:

@@ -308,7 +308,7 @@ def test_costs_are_per_tuple_and_a_ranking_s_per_doubling() -> None:
         counts = {**dict.fromkeys(names, 0), "processed": 2 * 1_024, "busy_ns": busy_ns}
         return OperatorMetrics(id=kind, kind=kind, **counts)
 
-    operators = (operator("filter", 2_048), operator("window", 4_096), operator("top", 40_960))
+    operators = (operator("filter", 2_048), operator("agg", 4_096), operator("top", 40_960))
     assert frame_graph_costs(RunMetrics(1.0, operators, {}), 1_024) == FrameCosts(1.0, 2.0, 2.0)
 
 

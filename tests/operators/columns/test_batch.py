@@ -12,7 +12,7 @@ import pytest
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.batch import Batch
 from penstock.query.errors import RunError
-from penstock.query.graph import BatchSpec
+from penstock.query.steps import BatchSpec
 from tests.harness import Harness, layout
 
 _IN = layout({"t": "timestamp", "n": "int64?", "s": "string?", "f": "float32"}, "t", [ORDER, SUB, LATE])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.explode import Explode
 from penstock.query.expr import col
-from penstock.query.graph import ExplodeSpec
+from penstock.query.steps import ExplodeSpec
 from tests.harness import Harness, layout
 
 _SPEC = ExplodeSpec(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.filter import Filter
 from penstock.query.expr import col
-from penstock.query.graph import FilterSpec
+from penstock.query.steps import FilterSpec
 from tests.harness import Harness, layout
 
 _IN = layout({"t": "timestamp", "x": "int64?", "s": "string"}, "t", [ORDER, LATE])

@@ -10,7 +10,7 @@ import pytest
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.flat_map import FlatMap
 from penstock.query.errors import RunError
-from penstock.query.graph import FlatMapSpec
+from penstock.query.steps import FlatMapSpec
 from tests.harness import Harness, layout
 
 _IN = layout({"t": "timestamp", "n": "int64?", "s": "string?"}, "t", [ORDER, SUB, LATE])

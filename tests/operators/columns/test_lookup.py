@@ -14,7 +14,7 @@ from penstock.memory.layout import ORDER, TIME
 from penstock.operators.columns.lookup import Lookup
 from penstock.operators.columns.table_index import DirectIndex, HashIndex, index_of
 from penstock.query.errors import QueryError
-from penstock.query.graph import LookupSpec
+from penstock.query.steps import LookupSpec
 from tests.harness import Harness, layout
 
 _IN = layout({"t": "timestamp", "ad": "int64?"}, "t", [ORDER])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.select import Select
 from penstock.query.expr import col, lit
-from penstock.query.graph import SelectSpec
+from penstock.query.steps import SelectSpec
 from tests.harness import Harness, layout
 
 _IN = layout({"t": "timestamp", "x": "int32?"}, "t", [ORDER])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.columns.union import Union
-from penstock.query.graph import UnionSpec
+from penstock.query.steps import UnionSpec
 from tests.harness import Harness, layout
 
 _OUT = layout({"x": "int64?", "s": "string"}, TIME, [TIME, ORDER, SUB, LATE])

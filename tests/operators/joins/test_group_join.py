@@ -8,7 +8,9 @@ from penstock.memory.layout import LATE, ORDER, TIME
 from penstock.operators.joins.group_join import GroupJoin
 from penstock.query.aggregates import Aggregate, count, last, sum_
 from penstock.query.expr import Expr, col, when
-from penstock.query.graph import GroupJoinSpec, NamedExprs, Port
+from penstock.query.graph import Port
+from penstock.query.steps import GroupJoinSpec
+from penstock.query.steps.spec import NamedExprs
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from tests.harness import Harness, Row, layout

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.memory.layout import LATE, ORDER, TIME
 from penstock.operators.joins.interval_join import IntervalJoin
-from penstock.query.graph import IntervalJoinSpec
+from penstock.query.steps import IntervalJoinSpec
 from penstock.query.types import DataType
 from tests.harness import Harness, Row, layout
 from tests.reference_aggregates import xxhash64

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.joins.window_join import WindowJoin
-from penstock.query.graph import Port, WindowJoinSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowJoinSpec
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from tests.harness import Harness, Row, layout

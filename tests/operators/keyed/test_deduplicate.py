@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.operators.keyed.deduplicate import Deduplicate
-from penstock.query.graph import DeduplicateSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import DeduplicateSpec
 from tests.harness import Harness, Row, layout
 from tests.replay import replay
 

@@ -15,7 +15,8 @@ from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.keyed import process
 from penstock.operators.keyed.process import Process
 from penstock.query.errors import RunError
-from penstock.query.graph import Port, ProcessSpec
+from penstock.query.graph import Port
+from penstock.query.steps import ProcessSpec
 from penstock.query.types import DataType, Schema
 from penstock.query.user_functions import Context, ProcessFunction
 from tests.harness import Harness, Row, layout

@@ -51,6 +51,6 @@ def test_results_are_the_same_without_it() -> None:
     slim = stream_of(app).select("k").key_by("k")
     app.sink("out", slim.window(tumbling("30ms")).agg(n=count()), sink)
     metrics = app.run(on=ps.Node(workers=1, block_events=4)).metrics
-    assert [operator.kind for operator in metrics.operators] == ["source", "window", "sink"]
+    assert [operator.kind for operator in metrics.operators] == ["source", "agg", "sink"]
     found = sorted((row["k"], row["window_start"], row["n"]) for row in sink.rows())
     assert found == [(k, start, 10) for k in range(3) for start in (0, 30_000, 60_000)]

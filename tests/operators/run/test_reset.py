@@ -17,7 +17,7 @@ from penstock.operators.columns.select import Select
 from penstock.operators.columns.union import Union
 from penstock.query.errors import RunError
 from penstock.query.expr import col
-from penstock.query.graph import ExplodeSpec, FilterSpec, FlatMapSpec, SelectSpec, UnionSpec
+from penstock.query.steps import ExplodeSpec, FilterSpec, FlatMapSpec, SelectSpec, UnionSpec
 from tests.harness import Harness, Row, layout
 from tests.operators.state_steps import STEPS, counted
 from tests.replay import replay

@@ -14,8 +14,9 @@ from penstock.operators.columns.flat_map import FlatMap
 from penstock.operators.keyed.process import Process
 from penstock.query.errors import QueryError, RunError
 from penstock.query.failures import OnError
-from penstock.query.graph import BatchSpec, FlatMapSpec, Port, ProcessSpec
+from penstock.query.graph import Port
 from penstock.query.identity import stable_content
+from penstock.query.steps import BatchSpec, FlatMapSpec, ProcessSpec
 from penstock.query.types import Schema
 from penstock.query.user_functions import Context, ProcessFunction
 from tests.harness import Harness, Row, layout

@@ -21,10 +21,7 @@ from penstock.operators.columns.filter import Filter
 from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.query.aggregates import count, count_distinct
 from penstock.query.expr import col
-from penstock.query.graph import (
-    FilterSpec,
-    WindowAggregateSpec,
-)
+from penstock.query.steps import FilterSpec, WindowAggregateSpec
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
 from penstock.state import delta, state_file

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.windows.cogroup import CoGroup
 from penstock.query.errors import RunError
-from penstock.query.graph import CoGroupSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import CoGroupSpec
 from penstock.query.types import DataType
 from penstock.query.user_functions import Group
 from penstock.query.windows import Sliding

@@ -11,7 +11,8 @@ from penstock.memory.layout import LATE, ORDER, TIME
 from penstock.operators.windows.nested_aggregate import NestedAggregate
 from penstock.query.aggregates import Aggregate, avg, count, max_
 from penstock.query.expr import Expr, col
-from penstock.query.graph import NestedAggregateSpec, Port
+from penstock.query.graph import Port
+from penstock.query.steps import NestedAggregateSpec
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from penstock.state.tables import HASH

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, TIME
 from penstock.operators.windows.session_aggregate import SessionAggregate
 from penstock.query.aggregates import Aggregate, avg, count, count_distinct, first, last, max_, median, sum_
-from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import Session
 from tests.harness import Harness, layout
 from tests.window_cases import (

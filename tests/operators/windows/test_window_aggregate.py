@@ -16,7 +16,8 @@ from penstock.query.aggregates import (
     sum_,
     variance,
 )
-from penstock.query.graph import Port, WindowAggregateSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowAggregateSpec
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from tests.harness import Harness, layout

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
 from penstock.operators.windows.window_top import WindowTop
 from penstock.query.expr import Expr, col
-from penstock.query.graph import Port, WindowTopSpec
+from penstock.query.graph import Port
+from penstock.query.steps import WindowTopSpec
 from penstock.query.types import DataType
 from penstock.query.windows import Sliding
 from tests.harness import Harness, layout

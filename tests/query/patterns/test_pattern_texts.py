@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.query.errors import QueryError
 from penstock.query.expr import Expr, col, greatest, hash_of, lit, when
-from penstock.query.graph import MatchSpec
 from penstock.query.identity import stable_content
 from penstock.query.patterns.matching import matched
 from penstock.query.patterns.patterns import aperiodic, event, periodic
 from penstock.query.patterns.texts import pattern_of, pattern_text
+from penstock.query.steps import MatchSpec
 from penstock.query.types import Schema
 from tests.cep.patterns.strategies import specs
 

@@ -6,10 +6,10 @@ import pytest
 import sqlglot
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import MatchSpec
 from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.row_patterns import row_pattern
 from penstock.query.patterns.sql_expressions import Reading, Scope
+from penstock.query.steps import MatchSpec
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 from tests.query.stream.streams import Traffic

@@ -9,7 +9,7 @@ import pytest
 from penstock.query.aggregates import avg, count, sum_
 from penstock.query.errors import QueryError
 from penstock.query.expr import col
-from penstock.query.graph import GroupJoinSpec
+from penstock.query.steps import GroupJoinSpec
 from penstock.query.types import Schema
 from penstock.query.windows import session, tumbling
 from tests.query.stream.streams import Traffic

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.query.expr import col
-from penstock.query.graph import CoGroupSpec, IntervalJoinSpec, WindowJoinSpec
+from penstock.query.steps import CoGroupSpec, IntervalJoinSpec, WindowJoinSpec
 from penstock.query.types import Schema
 from penstock.query.windows import session, tumbling
 from tests.query.stream.streams import CARS, Traffic, fails

@@ -10,7 +10,7 @@ import pytest
 from penstock.query.aggregates import avg, count, max_
 from penstock.query.explain import describe
 from penstock.query.expr import col
-from penstock.query.graph import DeduplicateSpec, ProcessSpec, WindowAggregateSpec, WindowTopSpec
+from penstock.query.steps import DeduplicateSpec, ProcessSpec, WindowAggregateSpec, WindowTopSpec
 from penstock.query.stream.keyed import KeyedStream
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
@@ -68,7 +68,7 @@ def test_top_by_several_columns_says_each_direction(cars: Stream) -> None:
     assert describe(both._feed.step.spec) == "top 3 with ties, tumbling 1s: largest speed, then smallest id"
     down = cars.window(tumbling("1s")).top(3, ["speed", "id"])._feed.step.spec
     assert isinstance(down, WindowTopSpec)
-    assert [descending for _, descending in down.order] == [True, True]
+    assert [descending for _, descending in down.ranking] == [True, True]
 
 
 def test_process_declares_output_and_state(cars: Stream) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.query.expr import col
-from penstock.query.graph import LookupSpec
+from penstock.query.steps import LookupSpec
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
 from tests.query.stream.streams import CARS, Traffic, fails

@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.query.expr import coalesce, col, lit
-from penstock.query.graph import (
-    BatchSpec,
-    ExplodeSpec,
-    FilterSpec,
-    FlatMapSpec,
-    Port,
-    SelectSpec,
-    UnionSpec,
-)
+from penstock.query.graph import Port
+from penstock.query.steps import BatchSpec, ExplodeSpec, FilterSpec, FlatMapSpec, SelectSpec, UnionSpec
 from penstock.query.stream.keyed import KeyedStream
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.query.graph import SourceSpec
+from penstock.query.steps import SourceSpec
 from penstock.query.user_functions import Context
 from penstock.spark.batches.job import for_tasks
 from penstock.spark.batches.stages import Stages, cut

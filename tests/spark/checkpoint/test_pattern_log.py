@@ -10,8 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.query.errors import RunError
-from penstock.query.graph import MatchSetSpec
 from penstock.query.patterns.matching import PatternWarning
+from penstock.query.steps import MatchSetSpec
 from penstock.spark.batches.stages import Stages, cut
 from penstock.spark.checkpoint.pattern_log import LoggedChange, LoggedPattern, SetLog
 from penstock.spark.checkpoint.pattern_logs import PatternLogs

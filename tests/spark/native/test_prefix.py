@@ -263,15 +263,15 @@ def done(write: Callable[[Stream], Stream]) -> tuple[list[str], str | None]:
         (lambda cars: cars.lookup(_RATES, on={"k": "key"}), (["lookup"], None)),
         # a join in every batch pays only where few rows go on
         (lambda cars: cars.filter(col("k") > 1).lookup(_WORDS, on="g"), (["filter"], None)),
-        (lambda cars: per_k(cars.lookup(_WORDS, on="g"), n=ps.count()), (["lookup"], "window")),
-        (lambda cars: per_k(cars, n=ps.sum_("n")), ([], "window")),
+        (lambda cars: per_k(cars.lookup(_WORDS, on="g"), n=ps.count()), (["lookup"], "agg")),
+        (lambda cars: per_k(cars, n=ps.sum_("n")), ([], "agg")),
         (lambda cars: per_k(cars, n=ps.sum_("x")), ([], None)),  # Spark's sums of floats lose something
         (lambda cars: per_k(cars, n=ps.count(), mean=ps.avg("w")), ([], None)),
         (lambda cars: per_k(cars, n=ps.first("k")), ([], None)),
         (lambda cars: per_k(cars, n=ps.count()).late(), ([], None)),
         (lambda cars: cars.key_by("k").window(ps.session("5us")).agg(n=ps.count()), ([], None)),
         # what nobody reads need not be native
-        (lambda cars: per_k(cars, n=ps.count(), x=ps.sum_("x")).select("k", "n"), ([], "window")),
+        (lambda cars: per_k(cars, n=ps.count(), x=ps.sum_("x")).select("k", "n"), ([], "agg")),
         (lambda cars: cars.explode([{"a": col("k")}, {"a": col("id")}]).filter(col("a") > 1), ([], None)),
     ],
 )

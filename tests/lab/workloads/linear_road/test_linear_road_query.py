@@ -15,7 +15,6 @@ from penstock.connectors.memory.columns import Rows
 from penstock.connectors.memory.generator import Generator
 from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.query.graph import KINDS
 from penstock.query.types import Schema
 from tests.reference import Row, run_reference
 
@@ -69,7 +68,7 @@ def run(rows: Iterable[Row], workers: int = 2) -> dict[tuple[int, int, int, int]
 def test_the_query_has_ten_operators() -> None:
     app = App("road")
     app.sink("tolls", tolls(app.source("road", Rows([], SCHEMA), event_time="ts")), Memory())
-    kinds = sorted(KINDS[type(node.spec)] for node in app.graph())
+    kinds = sorted(node.kind for node in app.graph())
     nested = ["nested"] * 3
     assert kinds == ["filter", "filter", "group_join", "join", *nested, "select", "sink", "source"]
 

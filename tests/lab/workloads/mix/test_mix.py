@@ -8,7 +8,7 @@ from lab.workloads.mix import linear_road_queries, mix_queries, taxi_queries, ya
 from penstock.app import App
 from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.query.graph import SinkSpec, SourceSpec
+from penstock.query.steps import SinkSpec, SourceSpec
 
 
 @pytest.mark.parametrize(
