@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.binding.policy import BindingPolicy
 from penstock.engine.source import MARKER_EVERY_MS
@@ -15,12 +15,13 @@ from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.routing.route import Route
-from penstock.scheduling.consumption import All, Consumption, consumption_of
+from penstock.scheduling.consumption import Consumption, consumption_of
+from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
 
-#: Who runs operators, and what events are handed over in.
-_CHOICES = {"threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
+#: What an event costs by what was measured, who runs operators, and what events are handed over in.
+_CHOICES = {"costs": ("least", "mean"), "threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class Settings:
     """How a node runs a graph.
 
     The defaults were chosen on two cores: the sizes of blocks, chunks and turns for Yahoo throughput, the
-    policy for the highest rate with a 99th percentile within 100 ms in the mix of ten queries.
+    policy for the highest rate with a 99th percentile within 100 ms in the mix of ten queries. With
+    ``costs="mean"`` the time that others made a turn wait counts as cost, as in the paper: under load turns
+    then become shorter, and wait more often.
 
     ``threads="per_operator"`` gives every operator a thread of its own and leaves the choice to the operating
     system; ``memory="queues"`` hands events over in freshly allocated batches. Both are there to be compared
@@ -40,6 +43,8 @@ class Settings:
     consumption: str | int | Consumption = (
         "all"  # how much of its queue a turn takes: "all", "half", a number
     )
+    rules: Rules = field(default_factory=Rules)  # what the dispatcher does beside the policy
+    costs: str = "least"  # what an event costs: the "least" that large turns have shown, or the "mean"
     block_events: int = 65_536
     chunk_blocks: int = 1
     max_chunks: int = 4
@@ -114,12 +119,17 @@ class Settings:
                     f"got installation={self.installation!r}; add e.g. binding='greedy'"
                 )
             return
+        if self.rules != Rules():
+            raise PenstockError(
+                f"rules are of the dispatcher, and bound threads ask nobody: got {self.rules}; "
+                "leave out rules or binding"
+            )
         if self.threads != "pool":
             raise PenstockError(
                 f"a binding gives operators to workers: threads={self.threads!r} has none; "
                 "leave out threads or binding"
             )
-        if not isinstance(consumption_of(self.consumption), All):
+        if not consumption_of(self.consumption).is_all:
             raise PenstockError(
                 "a bound thread takes its tasks whole and in order of arrival: "
                 f"consumption={self.consumption!r} does not apply; leave out consumption or binding"

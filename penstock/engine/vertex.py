@@ -25,7 +25,6 @@ class Vertex:
 
     __slots__ = (
         "blocked",
-        "board",
         "counters",
         "edges",
         "ended",
@@ -69,7 +68,6 @@ class Vertex:
         self.running = False
         self.blocked = False
         self.finished = False
-        self.board: memoryview | None = None  # where ``blocked`` is shown too, by number
         self.on_unblock: Callable[[Vertex], None] | None = None
         operator.attach(outlets)
         for outlet in self.outlets:
@@ -102,25 +100,14 @@ class Vertex:
 
     def block(self) -> None:
         """Notes that an outlet is full. A chunk freed meanwhile must not be overlooked."""
-        self._show_blocked(True)
+        self.blocked = True
         self.counters.backpressured += 1
         if all(outlet.has_room for outlet in self.outlets):
-            self._show_blocked(False)
-
-    def _show_blocked(self, blocked: bool) -> None:
-        # ``blocked`` is set last and cleared first: whoever frees memory meanwhile either sees it and clears
-        # both, or does not see it yet, and then ``block`` itself does. Shown as blocked but not ``blocked``,
-        # an operator would never be picked again.
-        if not blocked:
             self.blocked = False
-        if self.board is not None:
-            self.board[self.index] = blocked
-        if blocked:
-            self.blocked = True
 
     def _unblock(self) -> None:
         if self.blocked:
-            self._show_blocked(False)
+            self.blocked = False
             if self.on_unblock is not None:
                 self.on_unblock(self)
 

@@ -25,9 +25,6 @@ class Range:
 
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
-_SOURCE_IDLE = 10.0
-_SOURCE_SLACK = 0.25
-_BUSY = 0.75  # workers that have no time left: the rest goes into waiting for each other
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
 
@@ -47,14 +44,6 @@ class Adaptation:
 
     events: Range = Range(1_000.0, 10_000.0, 1_000.0)
     idle_ns: Range = Range(1e6, 100e6, 10e6)
-    #: How many times longer a source is idle before few events are worth a turn. The paper's sources have
-    #: threads of their own. Ours are scheduled, and what they read at once is what everyone behind them takes
-    #: in one turn: every turn costs some ten microseconds, however few its events. So long if workers have no
-    #: time left; the more they have, the shorter.
-    source_idle: float = 1.0
-    #: The share of that by which a source may come too early, if another one is due: read together, they need
-    #: one decision.
-    source_slack: float = 0.0
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
@@ -64,7 +53,7 @@ class Adaptation:
     @classmethod
     def for_block(cls, block_events: int, capacity: int) -> Adaptation:
         """The event threshold grows with the block. The idle threshold stays below some milliseconds: waiting
-        is the sources' part, and they wait for a multiple of it.
+        is the sources' part.
 
         ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and if
         readers waited for half of it, writers would soon wait for them (a fifth less of one Yahoo query).
@@ -73,11 +62,7 @@ class Adaptation:
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
-        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _SOURCE_SLACK, _OVERDUE_NS, _REST_NS)
-
-    def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
-        """How long a source waits, where the idle threshold of others is ``idle_ns``."""
-        return idle_ns * max(1.0, self.source_idle * min(1.0, utilisation / _BUSY))
+        return Adaptation(events, _IDLE_NS, _OVERDUE_NS, _REST_NS)
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)

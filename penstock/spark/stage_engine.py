@@ -71,7 +71,7 @@ class StageEngine:
             for outlet in vertex.outlets:
                 outlet.pool.readers = len(outlet.edges)
         policy = policy_named(settings.scheduling, settings.adaptation)
-        self.engine = InlineEngine(vertices, settings.turn_limit, policy)
+        self.engine = InlineEngine(vertices, settings.turn_limit, policy, passes=settings.rules.passes)
         self._routes = {
             self._numbers[node.id]: route
             for node in (*stages.collectors(stage), *stages.routed(stage))

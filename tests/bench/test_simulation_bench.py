@@ -38,6 +38,7 @@ from penstock.engine.node import Node
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
 from penstock.metrics.turns import Turn
+from penstock.scheduling.dispatch.rules import Rules
 from penstock.sim.calibration import MachineCosts
 from penstock.sim.operators import Window
 
@@ -134,7 +135,7 @@ def test_simulated_runs_have_the_engine_s_limits() -> None:
     run = run_like(Node(block_events=100, max_chunks=3), Lengths(0.5, 1.5))
     assert (run.seconds, run.turn_limit, run.capacity) == (2.0, 200, 300)
     assert run.reads_by_epoch
-    assert run.passes
+    assert run.rules == Rules()
     assert run.adaptation == Node(block_events=100, max_chunks=3).adaptation
 
 

@@ -114,6 +114,7 @@ def test_a_run_without_a_binding_counts_no_rebinding() -> None:
             "a binding gives operators to workers: threads='per_operator' has none",
         ),
         ({"consumption": "half"}, "consumption='half' does not apply"),
+        ({"rules": ps.Rules(passes=False)}, "rules are of the dispatcher, and bound threads ask nobody"),
         ({"binding": None, "installation": "barrier"}, "installation is of a binding, and there is none"),
     ],
 )

@@ -128,6 +128,7 @@ def test_queues_give_their_batches_up_when_they_are_read() -> None:
     [
         ({"threads": "many"}, "threads must be 'pool' or 'per_operator': got 'many'"),
         ({"memory": "heap"}, "memory must be 'blocks' or 'queues': got 'heap'"),
+        ({"costs": "most"}, "costs must be 'least' or 'mean': got 'most'"),
         ({"consumption": "most"}, "unknown consumption: 'most'"),
     ],
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.scheduling.dispatch.passes import operators_behind
 from penstock.scheduling.topology import Topology
-from penstock.sim.passes import operators_behind
 
 
 def behind(*children: tuple[int, ...], most: int = 16) -> tuple[tuple[int, ...], ...]:
