@@ -67,7 +67,8 @@ class Observation:
         self.selectivity: Floats = np.ones(count)
         self.latency_ns: Floats = np.full(count, np.nan)
         self.latency_gradient: Floats = np.full(count, np.nan)
-        self.rate_per_ns: Floats = np.zeros(count)  # of sources: events read
+        self.arriving_per_ns: Floats = np.zeros(count)  # events taken
+        self.rate_per_ns: Floats = np.zeros(count)  # the same of sources, as it was at the last look
 
     @property
     def utilisation(self) -> float:
@@ -87,6 +88,8 @@ class Observation:
         self._update_cost(new, math.exp(-elapsed_ns / _COST_NS))
         self._update_selectivity(new, np.exp(-elapsed_ns / self._memory_ns))
         self._update_latency(new, elapsed_ns, now_ns)
+        kept = math.exp(-elapsed_ns / _COST_NS)
+        self.arriving_per_ns = kept * self.arriving_per_ns + (1.0 - kept) * new.taken / elapsed_ns
         self.rate_per_ns = np.where(self._is_source, new.taken / elapsed_ns, 0.0)
         self._observed_ns += elapsed_ns
         # At first the mean since the beginning, so that what was taken for granted is soon forgotten.

@@ -44,6 +44,8 @@ class Snapshot:
     turn_limit: int  # the most events that a turn may take by the run's settings
     epoch_ns: int  # the scheduler's period
     utilisation: float = 1.0  # the share of the workers' time spent in turns, of late
+    arriving_per_ns: Floats | None = None  # events that each has taken of late, if that is known
+    beat_ns: int = 0  # from one time at which sources are read to the next
 
 
 class Order(IntEnum):
@@ -69,7 +71,7 @@ class Plan:
     potential: Floats  # the priority of an operator from the moment it is eligible; above 0
     limit: Integers
     order: Order = Order.FIXED
-    least_events: int = 1
+    least_events: int | Integers = 1
     idle_ns: float = 0.0
     overdue_ns: float = math.inf
     cost_ns: Floats | None = None  # per event; None: a turn need not end with the epoch

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,6 +34,8 @@ class State(NamedTuple):
     priority: Floats
     limit: Integers  # N_proc for a turn that begins with the epoch
     least: Integers  # N_min
+    beat_events: Floats | None = None  # what a beat brings to each operator
+    least_events: Integers | int = 1  # the event threshold of each
 
     def holds_for(self, snapshot: Snapshot) -> bool:
         return (
@@ -70,7 +71,7 @@ class StateBased:
             state.priority,
             state.limit,
             Order.FIXED,
-            math.ceil(state.thresholds.events),
+            state.least_events,
             state.thresholds.idle_ns,
             self.adaptation.overdue_ns,
             state.cost_ns,
@@ -86,7 +87,11 @@ class StateBased:
         priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
         least = self._least(snapshot)
         limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
+        arriving = snapshot.arriving_per_ns
+        beat_events = None if arriving is None else arriving * snapshot.beat_ns
         return state._replace(
+            beat_events=beat_events,
+            least_events=self.adaptation.least_events(state.thresholds, beat_events),
             cost_ns=cost_ns,
             selectivity=selectivity,
             gradient=gradient,
@@ -109,4 +114,5 @@ class StateBased:
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
         thresholds = self.adaptation.adapt(state.thresholds, gradient)
-        return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds)
+        least_events = self.adaptation.least_events(thresholds, state.beat_events)
+        return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, least_events=least_events)

@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from penstock.scheduling.policy import Floats, Integers
+
 #: The block that the paper's thresholds are meant for.
 _PAPER_BLOCK_EVENTS = 384
 
@@ -27,6 +31,7 @@ class Range:
 _IDLE_NS = Range(1e6, 4e6, 1e6)
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
+_OF_BEAT = 0.5  # of a whole one an operator would just miss, whenever a little less has come
 
 
 class Thresholds(NamedTuple):
@@ -47,6 +52,9 @@ class Adaptation:
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
+    #: The event threshold is no more than this share of what a beat brings to the operator; None: of any
+    #: size. One that is met only where events have piled up decides nothing before that.
+    of_beat: float | None = None
     #: How long a source rests from turn to turn where a thread of its own reads it, if it has few events.
     rest_ns: int = 0
 
@@ -62,10 +70,17 @@ class Adaptation:
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
-        return Adaptation(events, _IDLE_NS, _OVERDUE_NS, _REST_NS)
+        return Adaptation(events, _IDLE_NS, _OVERDUE_NS, _OF_BEAT, _REST_NS)
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)
+
+    def least_events(self, now: Thresholds, beat_events: Floats | None) -> Integers | int:
+        """The event threshold of each operator, for which a beat brings so many events."""
+        if self.of_beat is None or beat_events is None:
+            return math.ceil(now.events)
+        share = self.of_beat * now.events / self.events.initial
+        return np.ceil(np.clip(share * beat_events, 1.0, now.events)).astype(np.int64)
 
     def adapt(self, now: Thresholds, gradient: float) -> Thresholds:
         """One adjustment: back to what was before if the last one was followed by a larger gradient, else one

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,6 +80,15 @@ def test_a_worker_that_returns_an_operator_finds_it_eligible_or_not() -> None:
     assert of_sink(3) == 0.0
     assert of_sink(3, 6 * MS) == plan.potential[E]
     assert of_sink(0, 6 * MS) == 0.0
+
+
+def test_a_beat_s_worth_of_events_is_worth_a_turn_of_its_operator() -> None:
+    policy = StateBased(replace(STABLE.adaptation, events=Range(400.0, 500.0, 0.0), of_beat=0.5))
+    of = replace(example([0, 9, 9, 10, 0]), arriving_per_ns=np.full(5, 2e-6), beat_ns=10 * MS)
+    plan, state = policy.plan(of, policy.initial_state(EXAMPLE))
+    assert order(plan, of) == [D]  # a beat brings 20 events
+    plan, _ = policy.plan(replace(of, cost_ns=of.cost_ns.copy(), beat_ns=5 * MS), state)
+    assert order(plan, of) == [D, C, B]
 
 
 def test_a_query_that_becomes_slower_goes_first() -> None:

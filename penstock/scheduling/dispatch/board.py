@@ -50,8 +50,7 @@ class Head(ctypes.Structure):
     bounded: int
     # by the plan
     order: int
-    least_events: int  # so many make an operator eligible
-    idle_ns: float  # and so does having had no turn for longer than this
+    idle_ns: float  # who had no turn for longer than this is eligible with any number of events
     overdue_ns: float  # who has waited so much longer goes before all others
     deadline_ns: int  # when turns should end
     planned_ns: int
@@ -89,6 +88,7 @@ class Operator(ctypes.Structure):
     known_cost_ns: float  # per event in large turns; 0: not known
     # by the plan
     potential: float  # its priority as soon as it is eligible
+    least_events: int  # so many make it eligible
     taken: float  # the priority with which it was last given out since the plan
     limit: int
     cost_ns: float  # per event, where a turn should end with the epoch; else 0

@@ -23,7 +23,7 @@ from penstock.scheduling.topology import Topology
 #: one took, so that planning takes a percent of a processor, but at least every so many epochs: periods of up
 #: to 5 ms cost neither latency nor throughput (enjima 5.3).
 _PAUSE = 100
-_MOST_EPOCHS = 10
+_MOST_EPOCHS = 5
 #: How many epochs a source that was read empty waits where workers have no time left; the more they have, the
 #: fewer. What it reads at once is what everyone behind it takes in one turn, and every turn costs some ten
 #: microseconds, however few its events.
@@ -88,6 +88,7 @@ class Dispatcher:
     def plan(self, now_ns: int, seen: Observation) -> Plan:
         """A plan is due: priorities for all operators, from what is observed of them."""
         columns = self.board.columns
+        self._set_patience(seen.utilisation)
         may_run = (columns["blocked"] | columns["finished"]) == 0
         snapshot = Snapshot(
             now_ns,
@@ -102,9 +103,10 @@ class Dispatcher:
             self.board.head.turn_limit,
             self._period_ns,
             seen.utilisation,
+            seen.arriving_per_ns,
+            self.board.head.patience_ns,
         )
         plan, self._state = self._policy.plan(snapshot, self._state)
-        self._set_patience(seen.utilisation)
         columns["known_cost_ns"] = seen.known_cost_ns
         columns["per_ns"] = seen.rate_per_ns
         write(plan, self.board)
@@ -154,9 +156,10 @@ class Dispatcher:
 def write(plan: Plan, board: Board) -> None:
     """Puts a plan onto the board."""
     head, columns = board.head, board.columns
-    head.order, head.least_events = plan.order, plan.least_events
+    head.order = plan.order
     head.idle_ns, head.overdue_ns, head.deadline_ns = plan.idle_ns, plan.overdue_ns, plan.deadline_ns
     columns["potential"], columns["limit"] = plan.potential, plan.limit
+    columns["least_events"] = plan.least_events
     columns["cost_ns"] = 0.0 if plan.cost_ns is None else plan.cost_ns
     columns["least_turn"] = 0 if plan.least_turn is None else plan.least_turn
 

@@ -41,7 +41,7 @@ def _priority(head, op, now_ns):  # type: ignore[no-untyped-def]
     """
     if op.pending <= 0:
         return 0.0
-    is_enough = op.source or op.pending >= head.least_events or op.pending >= op.limit
+    is_enough = op.source or op.pending >= op.least_events or op.pending >= op.limit
     if not is_enough and now_ns - op.last_turn_ns <= head.idle_ns:
         return 0.0
     beyond_ns = now_ns - op.since_ns - head.idle_ns - head.overdue_ns

@@ -45,6 +45,7 @@ class Op:
     limit: int = 1
     cost: float = 0.0
     least: int = 0
+    least_events: int = 1
     known_cost: float = 0.0
     rate: float = 0.0
     steady: bool = False
@@ -61,13 +62,13 @@ class Model:
             op.behind = [self.ops[number] for number in behind]
             op.readers = [self.ops[number] for number in dict.fromkeys(readers)]
         self.stays = rules.staying and sum(op.source for op in self.ops) < workers
-        self.order, self.least_events, self.idle, self.overdue = Order.FIXED, 1, 0.0, 0.0
+        self.order, self.idle, self.overdue = Order.FIXED, 0.0, 0.0
         self.planned = self.deadline = self.beat = self.sleeping = self.tickets = 0
         self.patience, self.slack, self.share, self.at_most, self.turn_limit = epoch, 0, 1, NEVER, NEVER
         self.alone = self.put_off = False
 
     def worth(self, op: Op, now: int) -> float:
-        enough = op.source or op.pending >= min(self.least_events, op.limit)
+        enough = op.source or op.pending >= min(op.least_events, op.limit)
         if op.pending <= 0 or not (enough or now - op.last > self.idle):
             return 0.0
         beyond = now - op.since - self.idle - self.overdue

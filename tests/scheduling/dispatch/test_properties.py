@@ -57,7 +57,7 @@ class Adversary:
             potential,
             np.array([draw.choice((50, 400, TURN_LIMIT)) for _ in range(size)]),
             draw.choice(list(Order)),
-            draw.choice((1, 1, 100, 500)),
+            np.array([draw.choice((1, 1, 100, 500)) for _ in range(size)]),
             draw.choice((0.0, 2e6)),
             draw.choice((5e6, float("inf"))),
             draw.choice((None, np.full(size, 3_000.0))),
@@ -71,12 +71,13 @@ class Adversary:
         board.columns["known_cost_ns"] = cost_ns
         self.machine._set_patience(draw.random())
         machine.load(board.address, self.now)
-        model.order, model.least_events, model.idle = plan.order, plan.least_events, plan.idle_ns
+        model.order, model.idle = plan.order, plan.idle_ns
         model.overdue, model.deadline = plan.overdue_ns, plan.deadline_ns
         model.patience, model.slack = board.head.patience_ns, board.head.slack_ns
         for op, mine in zip(model.ops, board.operators, strict=True):
             op.potential, op.limit, op.cost = mine.potential, mine.limit, mine.cost_ns
             op.least, op.known_cost, op.rate = mine.least_turn, mine.known_cost_ns, mine.per_ns
+            op.least_events = mine.least_events
             op.span = mine.span_ns = draw.choice((0, op.span, 2_000_000, 7_000_000))
         model.load(self.now)
 
