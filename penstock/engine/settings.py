@@ -15,6 +15,7 @@ from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.routing.route import Route
+from penstock.scheduling.catalogue import policy_named
 from penstock.scheduling.consumption import Consumption, consumption_of
 from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.policy import Policy
@@ -39,7 +40,7 @@ class Settings:
     """
 
     workers: int = 0  # 0: one per core
-    scheduling: str | Policy = "state"
+    scheduling: str | Policy | None = None  # None: "state"; of bound workers "first_come"
     consumption: str | int | Consumption = (
         "all"  # how much of its queue a turn takes: "all", "half", a number
     )
@@ -86,6 +87,7 @@ class Settings:
                 known = " or ".join(f"'{choice}'" for choice in choices)
                 raise PenstockError(f"{name} must be {known}: got {getattr(self, name)!r}")
         consumption_of(self.consumption)
+        _ = self.policy
         if not self.rebind_every_s > 0:
             raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
         self._check_binding()
@@ -105,6 +107,12 @@ class Settings:
         return self.turn_blocks * self.block_events
 
     @property
+    def policy(self) -> Policy:
+        """By which operators are scheduled."""
+        default = "state" if self.binding is None else "first_come"
+        return policy_named(self.scheduling or default, self.adaptation)
+
+    @property
     def adaptation(self) -> Adaptation:
         """The thresholds of state-based scheduling that fit the blocks."""
         capacity = self.max_chunks * self.chunk_blocks * self.block_events
@@ -119,20 +127,15 @@ class Settings:
                     f"got installation={self.installation!r}; add e.g. binding='greedy'"
                 )
             return
-        if self.rules != Rules():
+        if self.rules not in (Rules(), Rules.none()):
             raise PenstockError(
-                f"rules are of the dispatcher, and bound threads ask nobody: got {self.rules}; "
+                f"a bound worker takes one operator at a time, so that no rule applies: got {self.rules}; "
                 "leave out rules or binding"
             )
         if self.threads != "pool":
             raise PenstockError(
                 f"a binding gives operators to workers: threads={self.threads!r} has none; "
                 "leave out threads or binding"
-            )
-        if not consumption_of(self.consumption).is_all:
-            raise PenstockError(
-                "a bound thread takes its tasks whole and in order of arrival: "
-                f"consumption={self.consumption!r} does not apply; leave out consumption or binding"
             )
 
     def _check_tasks(self) -> None:

@@ -10,7 +10,6 @@ from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
 from penstock.engine.sleepers import Seat
 from penstock.engine.vertex import Vertex
-from penstock.scheduling.catalogue import policy_named
 from penstock.scheduling.consumption import consumption_of
 
 
@@ -25,11 +24,10 @@ class WorkerPool:
     ) -> None:
         self._vertices = vertices
         self._count = settings.worker_count
-        policy = policy_named(settings.scheduling, settings.adaptation)
         consumption = consumption_of(settings.consumption)
         self._scheduler = Scheduler(
             vertices,
-            policy,
+            settings.policy,
             settings.turn_limit,
             settings.epoch_us,
             consumption,

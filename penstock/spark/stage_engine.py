@@ -21,7 +21,6 @@ from penstock.metrics.degree import merged_degrees
 from penstock.operators.base import Build, Operator
 from penstock.query.graph import Input, Node, Port, SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
-from penstock.scheduling.catalogue import policy_named
 from penstock.spark.exports import PartialCollector, RowShipper, SinkCollector
 from penstock.spark.messages import Message, RowFormat, pack_states, unpack_states
 from penstock.spark.results import ResultFiles
@@ -70,8 +69,9 @@ class StageEngine:
         for vertex in vertices:
             for outlet in vertex.outlets:
                 outlet.pool.readers = len(outlet.edges)
-        policy = policy_named(settings.scheduling, settings.adaptation)
-        self.engine = InlineEngine(vertices, settings.turn_limit, policy, passes=settings.rules.passes)
+        self.engine = InlineEngine(
+            vertices, settings.turn_limit, settings.policy, passes=settings.rules.passes
+        )
         self._routes = {
             self._numbers[node.id]: route
             for node in (*stages.collectors(stage), *stages.routed(stage))
