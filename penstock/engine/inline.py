@@ -71,8 +71,8 @@ class InlineEngine:
     ) -> None:
         self.vertices = list(vertices)
         self._turn_limit = turn_limit
-        # Nothing comes while a batch runs, and there is one worker: no rule but that of passes applies.
-        rules = replace(Rules.none(), passes=passes)
+        # Nothing comes while a batch runs, and there is one worker, who takes rounds of turns.
+        rules = replace(Rules.none(), passes=passes, alone=True)
         self._desk = Desk(self.vertices, policy or MinCost(), turn_limit, _EPOCH_NS, 1, None, rules)
         self._now_ns = 0
 
@@ -103,11 +103,13 @@ class InlineEngine:
 
     def _look_at(self, vertex: Vertex) -> bool:
         """Tells the dispatcher what waits for a vertex, wherever it came from; whether it may run."""
+        row, dispatcher = self._desk.rows[vertex.index], self._desk.dispatcher
         if vertex.finished or vertex.blocked:
-            self._desk.dispatcher.hold(vertex.index)
+            dispatcher.hold(vertex.index)
             return False
         pending = vertex.waiting() if vertex.source is None else 1
-        self._desk.dispatcher.release(vertex.index, pending, self._now_ns)
+        if pending or row.pending or row.blocked:
+            dispatcher.release(vertex.index, pending, self._now_ns)
         return pending > 0
 
     def read(self, source: Vertex) -> None:

@@ -81,17 +81,13 @@ class Vertex:
 
     def waiting(self) -> int:
         """Events and marks in its inputs, and rows and marks that did not fit into its outlets."""
-        count = self.left
+        operator = self.operator
+        count = len(self.outbox) + operator.has_ready_rows
+        if self.held and not operator.holds:  # marks that no longer have to wait
+            count += len(self.held)
         for edge in self.edges:
             count += edge.outlet.written - edge.consumed + len(edge.marks)
         return count
-
-    @property
-    def left(self) -> int:
-        """Rows and marks that did not fit into its outlets, or that no longer have to wait."""
-        operator = self.operator
-        released = len(self.held) if self.held and not operator.holds else 0
-        return len(self.outbox) + operator.has_ready_rows + released
 
     def call(self) -> None:
         """Something has come for it that is on none of its edges. From any thread."""
