@@ -17,6 +17,8 @@ from penstock.scheduling.dispatch.dispatcher import Dispatcher
 from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.policy import Policy
 
+_FEW = 8  # readers that are looked at one by one
+
 Turns = list[tuple[Vertex, int]]  # what to run, in this order, each with the most events that it may take
 
 
@@ -43,6 +45,7 @@ class Desk:
         self._given, self._returned = board.given, board.returned
         self._behind: list[Turns] = [[(vertices[i], turn_limit) for i in behind] for behind in board.behind]
         self._readers = [[vertices[i] for i in readers] for readers in board.readers]
+        self._sent = [0] * len(vertices)  # events and marks, by those with many readers
         self._bounded = rules.bounded
         self._counts = VertexCounts(vertices)
         self.seen = observation_of(vertices, topology, workers, by_least=by_least)
@@ -183,10 +186,22 @@ class Desk:
             place += 1
             if row.leading:
                 place += len(self._behind[index])
+            elif len(self._readers[index]) > _FEW:
+                self._report_sent(vertex)
             else:
                 for reader in self._readers[index]:
                     rows[reader.index].seen = reader.waiting()
         return returned
+
+    def _report_sent(self, vertex: Vertex) -> None:
+        """Of many readers, each gets what was sent, without a look at it. What a reader took while it was
+        sent counts twice until its next turn."""
+        sent = sum(outlet.written + outlet.marked for outlet in vertex.outlets)
+        new, self._sent[vertex.index] = sent - self._sent[vertex.index], sent
+        if new:
+            for reader in self._readers[vertex.index]:
+                row = self.rows[reader.index]
+                row.seen = row.pending + new
 
     def _ask(self, vertex: Vertex, now_ns: int) -> None:
         """What a source has, or when it will have something. It is asked again if it cannot tell."""

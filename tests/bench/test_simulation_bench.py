@@ -149,7 +149,8 @@ def test_predictions_are_by_policy_and_rate_and_grow_with_the_load() -> None:
     assert list(p99_ms) == ["state", "min_cost", THREADS]
     for by_rate in p99_ms.values():
         assert by_rate[2e6] < by_rate[80e6]
-    assert p99_ms["state"][2e6] > p99_ms["min_cost"][2e6]  # its sources wait for 10 ms
+    # With every policy sources wait equally long.
+    assert p99_ms["state"][2e6] == pytest.approx(p99_ms["min_cost"][2e6], rel=0.5)
 
 
 def test_the_highest_rate_lies_where_the_latency_reaches_the_limit() -> None:

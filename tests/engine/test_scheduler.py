@@ -172,7 +172,27 @@ def test_after_a_stop_there_are_no_turns() -> None:
     assert scheduler.sleep(Seat()) == []  # returns at once
 
 
-@pytest.mark.parametrize("readers", [1, 3, 20])  # few are refreshed one by one, many planned for together
+def test_of_many_readers_each_has_what_was_sent_and_not_yet_taken() -> None:
+    vertices = fan_out(20)
+    scheduler = scheduled(vertices, "min_latency")
+    rows = scheduler.desk.rows
+    for taken_before in (0, 300):
+        assert taken(scheduler) is vertices[0]
+        for reader in vertices[0].readers[:3]:
+            take_turn(reader, taken_before)
+            rows[reader.index].pending = reader.waiting()
+        take_turn(vertices[0], 300)
+        assert vertices[0].source is not None
+        vertices[0].source.has_more = True
+        for reader in vertices[0].readers:
+            scheduler.desk.dispatcher.hold(reader.index)
+        finish(scheduler, vertices[0])
+        assert [rows[r.index].pending for r in vertices[0].readers] == [
+            r.waiting() for r in vertices[0].readers
+        ]
+
+
+@pytest.mark.parametrize("readers", [1, 3, 20])  # few are looked at one by one
 def test_readers_are_eligible_as_soon_as_a_turn_has_sent_them_something(readers: int) -> None:
     vertices = fan_out(readers)
     scheduler = scheduled(vertices, "min_latency")
