@@ -10,8 +10,6 @@ import pytest
 
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.consumption import AtMost
-from penstock.scheduling.dispatch.board import MOST_TURNS
-from penstock.scheduling.dispatch.dispatcher import Dispatcher
 from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.thresholds import Adaptation, Range
 from penstock.sim.arrivals import Poisson
@@ -20,6 +18,7 @@ from penstock.sim.machine import Machine
 from penstock.sim.operators import Cost, Ratio, SimGraph, SimOperator
 from penstock.sim.results import SimResult
 from penstock.sim.scheduled import Run, simulate_scheduled
+from tests.scheduling.dispatch.checked import Checked
 from tests.sim.graphs import At, line, side_by_side
 
 MS = 1_000_000
@@ -199,22 +198,26 @@ def test_there_is_no_pass_while_other_workers_have_nothing_to_do() -> None:
     assert result.latency_ns["op1"].tolist() == [1_500, 2_400]
 
 
-def test_the_simulator_has_no_rule_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every turn is one that the dispatcher has given out; while it gives out nothing, nobody runs."""
-    graph = stations(5, 3_000.0, Constant(MS))
-    given: list[int] = []
-    original = Dispatcher.exchange
-
-    def exchange(self: Dispatcher, returned: int, now_ns: int, most: int = MOST_TURNS) -> int:
-        if now_ns > 50 * MS:
-            return original(self, returned, now_ns, 0)
-        count = original(self, returned, now_ns, most)
-        given.extend(turn.operator for turn in self.board.given[:count])
-        return count
-
-    monkeypatch.setattr(Dispatcher, "exchange", exchange)
-    result = first_come(graph, workers=1, seconds=0.1)
-    assert np.bincount(given, minlength=5).tolist() == result.turns.tolist()
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("rules", [Rules(), Rules.none(), Rules(alone=False, bounded=True)])
+def test_the_simulator_has_no_rule_of_its_own(
+    policy: str, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it runs is what the dispatcher gives out; and that is what its model would."""
+    monkeypatch.setattr("penstock.sim.scheduled.Dispatcher", Checked)
+    before = Checked.exchanges
+    operators = (
+        SimOperator("source", Cost(Exponential(200.0), turn_ns=5_000.0)),
+        SimOperator("half", Cost(Constant(100.0), turn_ns=5_000.0), Ratio(0.5)),
+        SimOperator("left", Cost(Constant(300.0))),
+        SimOperator("right", Cost(Exponential(100.0))),
+    )
+    one = SimGraph(operators, ((1,), (2, 3), (), ()), {0: Poisson(300_000.0)})
+    adaptation = Adaptation.for_block(384, 4_000)
+    run = Run(0.03, drain_s=0.05, capacity=4_000, reads_by_epoch=True, rules=rules, turn_limit=768)
+    result = simulate_scheduled(one.repeated(3), policy_named(policy, adaptation), Machine(2), 2, run)
+    assert Checked.exchanges > before + 50
+    assert sum(len(result.latency_ns[name]) for name in result.latency_ns) > 0
 
 
 # -- what always holds --------------------------------------------------------------------------------------

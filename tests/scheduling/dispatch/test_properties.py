@@ -18,6 +18,7 @@ from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.policy import Order, Plan
 from penstock.scheduling.round_robin import RoundRobin
 from penstock.scheduling.topology import Topology
+from tests.scheduling.dispatch.checked import read_plan
 from tests.scheduling.dispatch.model import Model
 
 EPOCH_NS, TURN_LIMIT = 1_000_000, 1_000
@@ -71,15 +72,9 @@ class Adversary:
         board.columns["known_cost_ns"] = cost_ns
         self.machine._set_patience(draw.random())
         machine.load(board.address, self.now)
-        model.order, model.idle = plan.order, plan.idle_ns
-        model.overdue, model.deadline = plan.overdue_ns, plan.deadline_ns
-        model.patience, model.slack = board.head.patience_ns, board.head.slack_ns
         for op, mine in zip(model.ops, board.operators, strict=True):
-            op.potential, op.limit, op.cost = mine.potential, mine.limit, mine.cost_ns
-            op.least, op.known_cost, op.rate = mine.least_turn, mine.known_cost_ns, mine.per_ns
-            op.least_events = mine.least_events
             op.span = mine.span_ns = draw.choice((0, op.span, 2_000_000, 7_000_000))
-        model.load(self.now)
+        read_plan(model, board, self.now)
 
     def exchange(self, worker: int) -> None:
         """A worker comes by: turns have left something, some ended because of a full outlet or for good."""
