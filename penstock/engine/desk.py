@@ -82,9 +82,11 @@ class Desk:
             if not (row.running or vertex.blocked or vertex.finished):
                 pending = vertex.waiting() if vertex.source is None else max(1, row.pending)
                 self.dispatcher.release(vertex.index, pending, now_ns)
-        while self.called:
-            vertex = self.called.pop()
-            if not (self.rows[vertex.index].running or vertex.finished):
+        # One that a worker has stays called: it may have had its turn, and only those come back with what
+        # waits for them whose turns something ended.
+        for vertex in [one for one in self.called if not self.rows[one.index].running]:
+            self.called.discard(vertex)
+            if not vertex.finished:
                 self.dispatcher.tell(vertex.index, vertex.waiting(), now_ns)
 
     @property

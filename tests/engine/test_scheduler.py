@@ -172,6 +172,21 @@ def test_after_a_stop_there_are_no_turns() -> None:
     assert scheduler.sleep(Seat()) == []  # returns at once
 
 
+def test_who_is_called_after_its_turn_in_a_pass_gets_another() -> None:
+    vertices = fan_out(1)
+    scheduler = scheduled(vertices, "min_latency")
+    turns = scheduler.next_turns()
+    assert [vertex for vertex, _ in turns] == vertices
+    reader = vertices[1]
+    for turn in turns:
+        take_turn(*turn)
+    scheduler._note_called(reader)
+    scheduler.exchange([], set(), NOW_NS)  # another worker comes by; the reader is still held
+    reader.outbox.append(Watermark(7))  # what it was called for
+    following = scheduler.exchange(vertices, set(), NOW_NS)
+    assert reader in [vertex for vertex, _ in following]
+
+
 def test_of_many_readers_each_has_what_was_sent_and_not_yet_taken() -> None:
     vertices = fan_out(20)
     scheduler = scheduled(vertices, "min_latency")
