@@ -32,6 +32,7 @@ class Readiness:
         )  # since when each has had something to do and no turn; 0: it has not
         for vertex in vertices:
             vertex.on_unblock = self.tell  # by whoever gives memory back to one of its outlets
+            vertex.on_call = self.tell  # by whoever sends it something on none of its edges
 
     def start(self, vertices: list[Vertex]) -> None:
         """Sends the first tasks: those of the sources."""

@@ -147,10 +147,10 @@ class Settings:
                 f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
                 f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
             )
-        if self.tasks > 1 and (self.binding is not None or self.threads != "pool"):
+        if self.tasks > 1 and self.threads != "pool":
             raise PenstockError(
-                "keys are shared by tasks only where any worker may run any operator: got "
-                f"tasks={self.tasks} with binding={self.binding!r}, threads={self.threads!r}; leave out one"
+                "keys are shared by tasks only where operators are given to workers: got "
+                f"tasks={self.tasks} with threads={self.threads!r}; leave out one"
             )
 
     def shape(self, layout: Layout, fan_out: int) -> ChunkShape:
