@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import penstock.sinks as sinks
     import penstock.sources as sources
     from penstock.engine.node import Node
+    from penstock.scheduling.dispatch.rules import Rules
     from penstock.spark.runtime import Spark
 
 __version__ = "0.1.0"
@@ -73,6 +74,7 @@ max = max_
 # Loaded when first asked for: importing the package, also with a star, must not load a compiler.
 _LAZY = {
     "Node": "penstock.engine.node",
+    "Rules": "penstock.scheduling.dispatch.rules",
     "Spark": "penstock.spark.runtime",
     "detection": "penstock.detection",
     "sinks": "penstock.sinks",
@@ -80,7 +82,7 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    __all__ += ["Node", "Spark", "detection", "sinks", "sources"]
+    __all__ += ["Node", "Rules", "Spark", "detection", "sinks", "sources"]
 
 
 def __getattr__(name: str) -> Any:

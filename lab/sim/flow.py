@@ -159,16 +159,25 @@ class Feed:
         self._counts: list[int] = counts[order].tolist()
         self._marks: list[bool] = marks[order].tolist()
         self._next = 0
+        self._times_of = {op: times[operators == op].tolist() for op in flow.graph.arrivals}
+        self._taken_of = dict.fromkeys(flow.graph.arrivals, 0)
         self.arrived = int(counts.sum())
 
     def next_ns(self) -> int | None:
         """When the next groups come."""
         return self._times[self._moments[self._next]] if self._next < len(self._moments) - 1 else None
 
+    def next_of(self, source: int) -> int | None:
+        """When the next group of one source comes."""
+        times, taken = self._times_of[source], self._taken_of[source]
+        return times[taken] if taken < len(times) else None
+
     def take(self) -> list[tuple[int, Group]]:
         """All groups of the next moment, with the operators that they come to."""
         first, last = self._moments[self._next], self._moments[self._next + 1]
         self._next += 1
+        for index in range(first, last):
+            self._taken_of[self._operators[index]] += 1
         return [
             (self._operators[index], (self._times[index], self._counts[index], self._marks[index]))
             for index in range(first, last)

@@ -199,9 +199,9 @@ class SimGraph:
 
     @cached_property
     def topology(self) -> Topology:
-        """As scheduling policies see it: whom nobody reads is a sink, to whom events come is a source."""
+        """As the dispatcher sees it: to whom events come is a source, else whom nobody reads is a sink."""
         kinds = [
-            "sink" if not readers else "source" if number in self.arrivals else self.operators[number].kind
+            "source" if number in self.arrivals else self.operators[number].kind if readers else "sink"
             for number, readers in enumerate(self.children)
         ]
         return Topology(self.children, tuple(kinds))

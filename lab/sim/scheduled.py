@@ -1,33 +1,23 @@
-"""Drives a scheduling policy: workers take the operator with the highest priority, by epochs."""
+"""Simulated workers that the dispatcher tells what to run: the very one that the engine has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from lab.sim.clock import Clock
 from lab.sim.flow import Feed, Flow
 from lab.sim.machine import Machine, Processor, Serial
-from lab.sim.observation import Observer
+from lab.sim.observation import SimCounts, observation_of
 from lab.sim.operators import Group, SimGraph
-from lab.sim.passes import are_chains, operators_behind
-from lab.sim.reading import Reading
 from lab.sim.results import SimResult
-from penstock.scheduling.consumption import All, Consumption
-from penstock.scheduling.policy import Plan, Policy, Snapshot
-from penstock.scheduling.queue import SchedulingQueue
+from penstock.scheduling.consumption import Consumption
+from penstock.scheduling.dispatch.board import NEVER_NS
+from penstock.scheduling.dispatch.dispatcher import Dispatcher
+from penstock.scheduling.dispatch.rules import Rules
+from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
 
 _NS = 1_000_000_000
-# As in the engine:
-_ROUND = 64  # the most turns that a worker takes at once
-_FEW = 8  # turns after which operators are refreshed one by one; after more, everything is planned anew
-_LARGE_TURN = 1024  # events of a turn that tells what one costs
-_SHORT_NS = 6_000_000  # a pass for which no other worker is woken
-_TOGETHER_NS = 5_000_000  # all sources that a worker takes at once, with all that goes with them
 
 
 @dataclass(frozen=True)
@@ -38,18 +28,11 @@ class Run:
     mark_every_ns: a latency marker in each such interval of every source; 0: one after every group.
     turn_limit: the most events that a turn may take; consumption: how much of its queue it takes.
     adaptation: thresholds of the state-based policy that fit the blocks. epoch_ns: the scheduler's period.
-    plan_every_ns: from one plan to the next, where that is longer than an epoch, as it is in the engine with
-        many operators. A round of more than a few turns is followed by a plan in any case.
+    plan_ns: what a plan takes the processor; the longer, the farther apart the dispatcher has plans.
     capacity: events that may wait at an operator before those that write to it are held back; None: no bound.
-    reads_by_epoch: a source that was read empty is read again after an epoch, or when the policy's patience
-        ends, as in the engine; else as soon as a worker is free. Threads rest for as long as the state-based
-        policy is patient.
-    alone_below_ns: when the turns at hand are mostly shorter than this, one worker takes them all, as the
-        engine does, since a second would lose more by handing the interpreter over; 0: never.
-    passes: a worker takes an operator together with all behind it where the engine does: nobody else writes
-        to them, none has priority or runs, the policy puts them first, and no other worker is short of work
-        or it is quickly done. It takes several such sources at once if they are short. One that takes all
-        turns because they are short takes a round of them, and gives them back together.
+    reads_by_epoch: a source that was read empty is read again when the dispatcher has it looked at, as in the
+        engine; else as soon as something has come. Threads rest for as long as the engine's.
+    rules: what the dispatcher does beside the policy.
     """
 
     seconds: float
@@ -57,68 +40,59 @@ class Run:
     drain_s: float = 1.0
     mark_every_ns: int = 0
     turn_limit: int = 65_536
-    consumption: Consumption = field(default_factory=All)
+    consumption: Consumption = field(default_factory=Consumption)
     adaptation: Adaptation | None = None
     epoch_ns: int = 1_000_000
-    plan_every_ns: int = 0
+    plan_ns: int = 0
     capacity: int | None = None
     reads_by_epoch: bool = False
-    alone_below_ns: int = 0
-    passes: bool = False
+    rules: Rules = field(default_factory=Rules.none)
 
 
 class Scheduled:
-    """Workers that share a scheduling queue (enjima, Algorithm 2)."""
+    """Workers on simulated cores. Whoever has nothing to do comes by when the dispatcher says so."""
 
     def __init__(self, graph: SimGraph, policy: Policy, machine: Machine, workers: int, run: Run) -> None:
-        self._run, self._machine, self._policy = run, machine, policy
+        self._run, self._machine = run, machine
         self.clock = Clock()
         self.flow = Flow(graph, self.clock, run.seed, run.capacity)
         self._overheads = self.flow.recorder.overheads
         self._processor = Processor(self.clock, machine, workers, self._overheads)
         self._serial = Serial(machine, self._overheads)
-        self._observer = Observer(self.flow, run.turn_limit, run.epoch_ns, workers)
+        self._counts = SimCounts(self.flow)
+        self._seen = observation_of(self.flow, workers)
+        self._dispatcher = Dispatcher(
+            graph.topology, policy, run.turn_limit, run.epoch_ns, workers, run.rules, run.consumption
+        )
+        self._board = self._dispatcher.board
         self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
-        size = len(graph.operators)
-        self._queue = SchedulingQueue(size)
-        self._state: Any = policy.initial_state(graph.topology)
-        self._plan: Plan
-        self._plan_at_ns = 0
-        self._is_quick = False  # the policy has a rule that the engine's compiled steps follow
-        self._at_work = 0  # workers inside turns
-        self._alone = False
-        self._running: list[list[Group] | None] = [None] * size
+        self._running: list[list[Group]] = [[] for _ in graph.operators]
+        self._took_all = [True] * len(graph.operators)  # the last turn ended because it was to take no more
         self._last_operator = [-1] * workers
         self._idle = list(reversed(range(workers)))  # the first worker is woken first
-        self._behind = operators_behind(graph.topology) if run.passes else ((),) * size
-        self._is_chain = are_chains(graph.topology, self._behind)
-        self._others = workers - 1
-        self._paced = tuple(graph.arrivals) if run.reads_by_epoch else ()
-        self._reading = Reading(run.epoch_ns)
-        self._given_ns = [0] * size
-        self._took_all = [True] * size  # whether the last turn ended because it was to take no more
-        self._span_ns = [0] * size  # of passes lately
-        self._event_ns = np.array([operator.cost.event.mean_ns for operator in graph.operators])
-        self._known_ns = np.zeros(size)  # the same, of those that have had a large turn
-        self._held: list[list[int]] = [[] for _ in range(workers)]  # what a worker gives back together
-        #: The first of each pass, and whether others came with it.
-        self._leaders: list[list[tuple[int, bool]]] = [[] for _ in range(workers)]
-        #: Those of them that it has not run yet, with their limits, the last first.
+        self._wakes_ns = NEVER_NS  # when an idle worker comes by
+        self._paced = frozenset(graph.arrivals) if run.reads_by_epoch else frozenset()
+        #: What a worker has been given, and what of that it has not run yet, the last first.
+        self._held: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
         self._ahead: list[list[tuple[int, int]]] = [[] for _ in range(workers)]
 
     def run(self) -> SimResult:
         """Simulates it all."""
         end_ns = int(self._run.seconds * _NS)
-        looks_ns = [self._reading.put_off(source, 0) for source in self._paced]
-        self._epoch()
-        for look_ns in looks_ns:
-            self.clock.at(look_ns, self._look)
+        for source in self._paced:
+            due_ns = self._feed.next_of(source)
+            if due_ns is not None:
+                self._dispatcher.expect(source, due_ns, 0)
+        self._plan()
         self._schedule_arrivals()
+        self._wake()
         self.clock.run(end_ns)
         self.flow.recorder.freeze(end_ns, self._processor.busy_ns)
         self.clock.run(end_ns + int(self._run.drain_s * _NS))
         self.flow.left_over([(op, groups) for op, groups in enumerate(self._running) if groups])
         return self.flow.recorder.result(self._run.seconds, self._feed.arrived)
+
+    # -- events ----------------------------------------------------------------------------------
 
     def _schedule_arrivals(self) -> None:
         time_ns = self._feed.next_ns()
@@ -130,183 +104,123 @@ class Scheduled:
         for operator, group in arrived:
             self.flow.arrive(operator, group)
         self._schedule_arrivals()
-        if not self._run.reads_by_epoch:
-            self._refresh(operator for operator, _ in arrived)
-            self._wake()
-
-    def _epoch(self) -> None:
-        """The scheduler's period: priorities are computed anew if it is time, whoever was put off may be
-        eligible now, and whoever sleeps looks again."""
-        now_ns = self.clock.now_ns
-        if now_ns >= self._plan_at_ns:
-            self._plan_at_ns = now_ns + self._run.plan_every_ns
-            self._replan()
-        else:
-            self._refresh(op for op in range(len(self._running)) if op not in self.flow.graph.arrivals)
-        self.clock.at(now_ns + self._run.epoch_ns, self._epoch)
+        for operator in dict.fromkeys(operator for operator, _ in arrived if operator not in self._paced):
+            self._dispatcher.tell(operator, self.flow.pending[operator], self.clock.now_ns)
         self._wake()
 
-    def _replan(self) -> None:
-        snapshot = self._observer.snapshot(self.clock.now_ns)
-        self._plan, self._state = self._policy.plan(snapshot, self._state)
+    def _plan(self) -> None:
+        now_ns = self.clock.now_ns
+        if self._seen.is_due(now_ns):
+            self._seen.update(now_ns, self._counts.read())
+        self._dispatcher.plan(now_ns, self._seen)
+        self._dispatcher.await_plan(now_ns, self._run.plan_ns)
         self._overheads.decisions += 1
-        self._reading.patience_ns = self._policy.patience_ns(self._state) + 1
-        self._queue.load(self._plan.priority)
-        for operator, groups in enumerate(self._running):
-            if groups is not None:
-                self._queue.put(operator, 0.0)
-        self._alone = self._is_better_alone(snapshot)
-        self._is_quick = self._policy.rule(self._plan, self._state) is not None
 
-    def _refresh(self, operators: Iterable[int]) -> None:
-        """Operators that have got events and stand in no line may be eligible now."""
-        for operator in operators:
-            if self._running[operator] is None and self._queue.priority(operator) <= 0.0:
-                self._put(operator)
+    def _take_room(self, operator: int) -> None:
+        """An operator has taken something: who writes to it may go on."""
+        for parent in self.flow.graph.topology.parents[operator]:
+            row = self._board.operators[parent]
+            if row.blocked and not self.flow.is_blocked(parent):
+                self._dispatcher.release(parent, self.flow.pending[parent], self.clock.now_ns)
 
-    def _put(self, operator: int) -> None:
-        """Gives an operator the priority that it has by what waits for it now."""
-        flow, now_ns = self.flow, self.clock.now_ns
-        if not flow.pending[operator] or flow.is_blocked(operator):
-            return
-        priority = self._policy.refresh(
-            operator,
-            flow.pending[operator],
-            self._plan,
-            self._state,
-            current=self._queue.last(operator),
-            idle_ns=now_ns - self._observer.last_turn_ns[operator],
-        )
-        if priority > 0.0:
-            self._queue.put(operator, priority)
-            if (
-                self._alone
-                and flow.pending[operator] * self._known_ns[operator] > 2 * self._run.alone_below_ns
-            ):
-                self._alone = False
+    def _fill(self, operator: int) -> None:
+        """An operator has sent something: who else writes to its readers may have to wait."""
+        for reader in self.flow.children[operator]:
+            for parent in self.flow.graph.topology.parents[reader]:
+                if parent != operator and self.flow.is_blocked(parent):
+                    self._dispatcher.hold(parent)
 
-    def _give_back(self, operator: int) -> None:
-        """Its turn has ended."""
-        now_ns, reading = self.clock.now_ns, self._reading
-        if operator in self._paced and not self._took_all[operator]:
-            look_ns = reading.read_empty(operator, self._given_ns[operator], now_ns)
-            self._observer.last_turn_ns[operator] = look_ns - reading.patience_ns  # idle long enough by then
-            self.clock.at(look_ns, self._look)
-            if not self._is_late(operator):
-                return
-        self._put(operator)  # enjima, Algorithm 2, lines 5 to 10
-
-    def _is_late(self, source: int) -> bool:
-        """Whether what has come to a source meanwhile has waited so long that it need not wait for more."""
-        waited_ns = self.clock.now_ns - self.flow.waiting_since_ns(source)
-        return bool(self.flow.pending[source]) and 2 * waited_ns >= self._reading.patience_ns
-
-    def _look(self) -> None:
-        """A source's time has come."""
-        now_ns = self.clock.now_ns
-        for source in self._reading.due(now_ns):
-            self._refresh((source,))
-            if self._running[source] is None and self._queue.priority(source) <= 0.0:
-                self.clock.at(self._reading.put_off(source, now_ns), self._look)
-        self._wake()
-
-    def _is_better_alone(self, snapshot: Snapshot) -> bool:
-        """Whether short turns would lose more by hand-overs than long ones gain by running together."""
-        if not self._run.alone_below_ns:
-            return False
-        events = np.minimum(snapshot.pending, self._plan.limit)
-        long = (cost_ns := events * self._known_ns) >= self._run.alone_below_ns
-        eligible = (self._plan.priority > 0) & (snapshot.pending > 0)
-        short = int((eligible & ~long).sum())
-        return float(cost_ns[eligible & long].sum()) < short * self._run.alone_below_ns
+    # -- workers ---------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        while self._idle and self._start(self._idle[-1]):
-            self._idle.pop()
+        while self._idle and self._start(self._idle[-1], ()):
+            pass
+        if self._idle:
+            wake_ns = max(self._dispatcher.wake_ns(self.clock.now_ns), self.clock.now_ns + 1)
+            if wake_ns < self._wakes_ns:
+                self._wakes_ns = wake_ns
+                self.clock.at(wake_ns, self._come_by)
 
-    def _start(self, worker: int) -> bool:
-        """Begins the worker's next turn; False if nobody is eligible."""
-        if self._alone and self._at_work:
-            return False
-        turns = self._round() if self._alone and self._run.passes else self._passes_of(worker)
+    def _come_by(self) -> None:
+        if self.clock.now_ns >= self._wakes_ns:
+            self._wakes_ns = NEVER_NS
+        self._wake()
+
+    def _start(self, worker: int, ended: tuple[tuple[int, int], ...]) -> bool:
+        """A worker gives back what it has run and begins with what is next; False if nothing is."""
+        now_ns, dispatcher, board = self.clock.now_ns, self._dispatcher, self._board
+        is_idle = worker in self._idle
+        board.head.sleeping = len(self._idle) - is_idle
+        returned = self._report(ended)
+        if now_ns >= dispatcher.plan_due_ns:
+            dispatcher.exchange(returned, now_ns, 0)
+            self._plan()
+            returned = 0
+        turns = []
+        for turn in board.given[: dispatcher.exchange(returned, now_ns)]:
+            turns.append((turn.operator, turn.limit))
+            if turn.leads:
+                turns += [(reader, board.operators[reader].allowed) for reader in board.behind[turn.operator]]
         if not turns:
             return False
-        self._at_work += 1
-        self._held[worker] = [operator for operator, _ in turns]
-        self._ahead[worker] = turns[:0:-1]
-        first, limit = turns[0]
-        self._turn(worker, first, limit)
+        if is_idle:
+            self._idle.remove(worker)
+        self._held[worker], self._ahead[worker] = turns, turns[::-1]
+        self._go_on(worker, decides=True)
         return True
 
-    def _round(self) -> list[tuple[int, int]]:
-        """All turns at hand, for a worker that is alone."""
-        turns: list[tuple[int, int]] = []
-        while len(turns) < _ROUND and (operator := self._queue.pop()) is not None:
-            if self.flow.pending[operator] and not self.flow.is_blocked(operator):
-                turns.append(self._pick(operator))
-        return turns
-
-    def _passes_of(self, worker: int) -> list[tuple[int, int]]:
-        """The next operator, with those behind it if they go together; and more such sources if short."""
-        turns: list[tuple[int, int]] = []
-        leaders = self._leaders[worker]
-        span_ns = 0
-        while (operator := self._queue.first()) is not None:
-            if not self.flow.pending[operator] or self.flow.is_blocked(operator):
-                self._queue.put(operator, 0.0)
+    def _report(self, ended: tuple[tuple[int, int], ...]) -> int:
+        """Writes down what operators have left whose turns have ended; how many come alone or lead."""
+        flow, board = self.flow, self._board
+        returned = behind = 0
+        for operator, _ in ended:
+            row = board.operators[operator]
+            row.seen, row.blocked = flow.pending[operator], flow.is_blocked(operator)
+            if operator in self._paced:
+                self._report_source(operator)
+            if behind:
+                behind -= 1
                 continue
-            span_ns += self._span_ns[operator]
-            is_source = operator in self.flow.graph.arrivals
-            is_short = (
-                self._is_quick and is_source and self._span_ns[operator] > 0 and span_ns <= _TOGETHER_NS
-            )
-            if leaders and not is_short:
-                break
-            self._queue.pop()
-            turns.append(self._pick(operator))
-            behind = self._behind_now(worker, operator)
-            turns += [(reader, self._run.turn_limit) for reader in behind]
-            leaders.append((operator, bool(behind)))
-            if not is_short:
-                break
-        return turns
+            board.returned[returned] = operator
+            returned += 1
+            if row.leading:
+                behind = len(board.behind[operator])
+            else:
+                for reader in board.readers[operator]:
+                    board.operators[reader].seen = flow.pending[reader]
+        return returned
 
-    def _pick(self, operator: int) -> tuple[int, int]:
-        self._running[operator] = []
-        self._given_ns[operator] = self.clock.now_ns
-        return operator, self._limit(operator)
+    def _report_source(self, source: int) -> None:
+        """As the engine does, which does not know what has come to a source that was read empty."""
+        row, since_ns = self._board.operators[source], self.flow.waiting_since_ns(source)
+        row.seen = row.limit if self._took_all[source] else 0
+        due_ns = since_ns if self.flow.pending[source] else self._feed.next_of(source)
+        row.due_ns = NEVER_NS if due_ns is None else due_ns
 
-    def _limit(self, operator: int) -> int:
-        limit = self._policy.turn_limit(operator, self.clock.now_ns, self._plan, self._state)
-        if isinstance(self._run.consumption, All):
-            return max(1, limit)  # more than is there shows that nothing was left
-        return max(1, min(limit, self._run.consumption.events(self.flow.pending[operator])))
+    def _go_on(self, worker: int, *, decides: bool) -> None:
+        """The worker's next turn; all that were held for something that did not come end at once."""
+        flow, ahead = self.flow, self._ahead[worker]
+        while ahead:
+            operator, limit = ahead.pop()
+            pending = flow.pending[operator]
+            if pending and not flow.is_blocked(operator) and self._is_worth(operator, pending):
+                self._turn(worker, operator, limit, decides=decides)
+                return
+            self._took_all[operator] = False
+        ended = tuple(self._held[worker])
+        self._held[worker] = []
+        if not self._start(worker, ended):
+            self._idle.append(worker)
+        self._wake()
 
-    def _behind_now(self, worker: int, first: int) -> tuple[int, ...]:
-        """All operators behind one if they go with it: they would be next as soon as its turn has ended. Not
-        where turns take only a part of what there is."""
-        if not isinstance(self._run.consumption, All):
-            return ()
-        asleep = sum(idle != worker for idle in self._idle)
-        wanted = asleep if self._is_chain[first] else self._others
-        is_short = self._is_quick and 0 < self._span_ns[first] <= _SHORT_NS
-        if len(self._queue) < wanted and not is_short:
-            return ()
-        behind, potential = self._behind[first], self._plan.potential
-        for reader in behind:
-            is_free = self._running[reader] is None and not self._queue.priority(reader)
-            if not is_free or self.flow.is_blocked(reader) or potential[reader] < potential[first]:
-                return ()
-        for reader in behind:
-            self._running[reader] = []
-        return behind
+    def _is_worth(self, operator: int, pending: int) -> bool:
+        comes_along = self._board.operators[operator].allowed > 0
+        return not comes_along or self._dispatcher.is_worth(operator, pending, self.clock.now_ns)
 
-    def _turn(self, worker: int, operator: int, limit: int, *, decides: bool = True) -> None:
+    def _turn(self, worker: int, operator: int, limit: int, *, decides: bool) -> None:
         flow, machine = self.flow, self._machine
         taken, groups = flow.take(operator, limit)
         self._took_all[operator] = taken >= limit
-        if taken >= _LARGE_TURN:
-            self._known_ns[operator] = self._event_ns[operator]
         cost_ns = flow.cost(operator, taken, groups)
         fixed_ns = flow.fixed_ns(operator)
         work_ns = self._serial.turn_ns(self.clock.now_ns, cost_ns, fixed_ns, decides=decides)
@@ -316,44 +230,17 @@ class Scheduled:
             self._last_operator[worker] = operator
         self._running[operator] = groups
         self._processor.run(worker, work_ns, self._end, worker, operator, taken, groups, cost_ns)
-        if flow.capacity is not None:  # there is room again in its input
-            self._refresh(flow.graph.topology.parents[operator])
+        if flow.capacity is not None:
+            self._take_room(operator)
 
     def _end(self, worker: int, operator: int, taken: int, groups: list[Group], cost_ns: int) -> None:
-        flow, ahead = self.flow, self._ahead[worker]
-        out = flow.finish(operator, taken, groups, cost_ns)
-        flow.hand_on(operator, out)
-        self._observer.last_turn_ns[operator] = self.clock.now_ns
+        flow = self.flow
+        flow.hand_on(operator, flow.finish(operator, taken, groups, cost_ns))
+        self._counts.turn(operator, taken, cost_ns)
         self._running[operator] = []
-        while ahead:
-            following, limit = ahead.pop()
-            if flow.pending[following] and not flow.is_blocked(following):
-                self._turn(worker, following, limit, decides=False)
-                return
-        for held in self._held[worker]:
-            self._running[held] = None
-        self._at_work -= 1
-        self._note_spans(worker)
-        for held in self._held[worker]:
-            self._give_back(held)
-        if len(self._held[worker]) > _FEW and not self._leaders[worker] and self._run.plan_every_ns:
-            self._replan()
-        else:
-            for held in self._held[worker]:
-                self._refresh(flow.children[held])
-        self._leaders[worker] = []
-        if not self._start(worker):
-            self._idle.append(worker)
-        self._wake()
-
-    def _note_spans(self, worker: int) -> None:
-        """How long passes take, smoothed; of one that came alone although it could lead, it says nothing."""
-        leaders = self._leaders[worker] if self._run.passes else []
-        for leader, leads in leaders:
-            if leads or not self._behind[leader]:
-                took_ns = (self.clock.now_ns - self._given_ns[leader]) // len(leaders)
-                before_ns = self._span_ns[leader]
-                self._span_ns[leader] = (7 * before_ns + took_ns) // 8 if before_ns else took_ns
+        if flow.capacity is not None:
+            self._fill(operator)
+        self._go_on(worker, decides=False)
 
 
 def simulate_scheduled(

@@ -10,13 +10,14 @@ from typing import Any
 
 from penstock.binding.catalogue import binding_named, installation_named
 from penstock.binding.policy import Binding
-from penstock.engine.bound_inbox import Inbox
 from penstock.engine.bound_load import ObservedLoad
+from penstock.engine.bound_queue import DispatchedInbox
 from penstock.engine.bound_readiness import Readiness
 from penstock.engine.bound_worker import BoundWorker
 from penstock.engine.settings import Settings
 from penstock.engine.vertex import Vertex
 from penstock.metrics.rebinding import RebindMetrics
+from penstock.scheduling.consumption import consumption_of
 
 
 class BoundThreads:
@@ -34,11 +35,11 @@ class BoundThreads:
         self._policy = binding_named(settings.binding)
         self._policy_state: Any = None
         self._rebind_every_s = settings.rebind_every_s
-        self._vertices = vertices
+        self._vertices, self._settings = vertices, settings
         self._on_end = on_end
         kinds = [vertex.operator.node.kind for vertex in vertices]
         self.installation = installation_named(settings.installation)(
-            range(len(vertices)), self._policy.initial(kinds, count), count, Inbox, threading.Lock()
+            range(len(vertices)), self._policy.initial(kinds, count), count, self._queue, threading.Lock()
         )
         self.observed = ObservedLoad(vertices, count)
         self.after_turn: Callable[[BoundThreads], None] | None = None
@@ -111,13 +112,23 @@ class BoundThreads:
 
     # -- the threads -----------------------------------------------------------------------------
 
+    def _queue(self) -> DispatchedInbox:
+        settings = self._settings
+        return DispatchedInbox(
+            self._vertices,
+            settings.policy,
+            settings.turn_limit,
+            settings.epoch_us * 1_000,
+            consumption_of(settings.consumption),
+            by_least=settings.costs == "least",
+        )
+
     def _worker(self, number: int, settings: Settings) -> BoundWorker:
         return BoundWorker(
             number,
             self._vertices,
             self.installation,
             self._readiness,
-            turn_limit=settings.turn_limit,
             poll_us=settings.epoch_us,
             after_turn=self._after_turn,
         )

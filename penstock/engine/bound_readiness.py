@@ -32,6 +32,7 @@ class Readiness:
         )  # since when each has had something to do and no turn; 0: it has not
         for vertex in vertices:
             vertex.on_unblock = self.tell  # by whoever gives memory back to one of its outlets
+            vertex.on_call = self.tell  # by whoever sends it something on none of its edges
 
     def start(self, vertices: list[Vertex]) -> None:
         """Sends the first tasks: those of the sources."""
@@ -43,9 +44,10 @@ class Readiness:
         """The operator has something to do."""
         index = vertex.index
         if self._flags[index].acquire(blocking=False):
+            now_ns = time.perf_counter_ns()
             if vertex.source is None:  # what a source could read does not wait in a queue
-                self._told_ns[index] = time.perf_counter_ns()
-            self._installation.send(index)
+                self._told_ns[index] = now_ns
+            self._installation.send(index, priority=now_ns)
 
     def tell_readers(self, vertex: Vertex) -> None:
         """Tells those for whom a turn left something."""
@@ -55,7 +57,7 @@ class Readiness:
 
     def pass_on(self, vertex: Vertex) -> None:
         """Sends the operator's task on, by whoever has it in hand."""
-        self._installation.send(vertex.index)
+        self._installation.send(vertex.index, priority=time.perf_counter_ns())
 
     def end_task(self, vertex: Vertex, now_ns: int) -> None:
         """After a turn: from now on others may send its next task; the look for work left over follows."""

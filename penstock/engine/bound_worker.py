@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from penstock.binding.installation import Installation
 from penstock.binding.tasks import Action, Task
-from penstock.engine.bound_inbox import Inbox
+from penstock.engine.bound_queue import DispatchedInbox
 from penstock.engine.bound_readiness import Readiness
 from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
@@ -32,7 +32,6 @@ class BoundWorker:
         installation: Installation,
         readiness: Readiness,
         *,
-        turn_limit: int,
         poll_us: int,
         after_turn: Callable[[Vertex], None],
     ) -> None:
@@ -40,11 +39,10 @@ class BoundWorker:
         self._vertices = vertices
         self._installation = installation
         self._readiness = readiness
-        self._turn_limit = turn_limit
         self._poll_ns = poll_us * 1_000
         self._after_turn = after_turn
         inbox = installation.queues[number]
-        assert isinstance(inbox, Inbox)
+        assert isinstance(inbox, DispatchedInbox)
         self._inbox = inbox
         self._quiet: list[Vertex] = []  # sources without events
         self._due_ns = 0  # when to look at them again
@@ -100,7 +98,7 @@ class BoundWorker:
         assert not vertex.running, f"two threads are inside '{vertex.operator.id}'"
         ready_since_ns = self._readiness.begin_turn(vertex)
         vertex.running = True
-        taken = guarded_turn(vertex, self._turn_limit)
+        taken = guarded_turn(vertex, self._inbox.limits[vertex.index])
         ended_ns = _clock()
         vertex.counters.record_turn(began_ns, ended_ns, taken, ready_since_ns)
         vertex.running = False
@@ -126,9 +124,9 @@ class BoundWorker:
     def _sleep(self, seen: int) -> None:
         if self._is_over:
             return
-        if not self._quiet:
-            self._inbox.sleep(seen)
-            return
-        wait_ns = self._due_ns - _clock()
-        if wait_ns > 0:
-            self._inbox.sleep(seen, wait_ns / 1e9)
+        pause_s = self._inbox.pause_s
+        if self._quiet:
+            due_s = (self._due_ns - _clock()) / 1e9
+            pause_s = due_s if pause_s is None else min(due_s, pause_s)
+        if pause_s is None or pause_s > 0.0:
+            self._inbox.sleep(seen, pause_s)

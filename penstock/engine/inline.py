@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from penstock.engine.ordered_turns import OrderedTurns
+from penstock.engine.desk import Desk, Turns
 from penstock.engine.source import Partition, SourceOperator
 from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
 from penstock.memory.edges import START_OF_TIME, End, Mark, Outlet, Watermark
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Operator
+from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.min_cost import MinCost
 from penstock.scheduling.policy import Policy
+
+_EPOCH_NS = 1_000_000  # how long a turn should take, for policies that care
+_LONG_NS = 1_000_000_000  # after which everybody has waited for long enough
 
 
 class Inlet(Operator):
@@ -50,34 +55,62 @@ class BatchSource(SourceOperator):
 class InlineEngine:
     """Vertices in topological order, run until nothing is left to do.
 
-    The same turns as on a node, without threads: an operator that finds its outlet full is tried again when
-    its readers have had their turn. ``policy`` orders the turns. Without one, and with that of minimum cost,
-    which comes to the same, they go from the sources to the sinks, round after round: nobody waits for
-    results before the batch ends, so that is the fastest, and it decides nothing.
+    The same dispatcher as on a node, without threads. ``policy`` orders the turns; without one they go from
+    the sources to the sinks, round after round: nobody waits for results before the batch ends, so that is
+    the fastest. Nobody comes by later either, so nothing is put off: where a turn would be worth it only
+    after some time, that time is taken to have passed.
     """
 
-    def __init__(self, vertices: Sequence[Vertex], turn_limit: int, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        vertices: Sequence[Vertex],
+        turn_limit: int,
+        policy: Policy | None = None,
+        *,
+        passes: bool = True,
+    ) -> None:
         self.vertices = list(vertices)
         self._turn_limit = turn_limit
-        self._ordered = None
-        if policy is not None and not isinstance(policy, MinCost):
-            self._ordered = OrderedTurns(self.vertices, policy, turn_limit)
+        # Nothing comes while a batch runs, and there is one worker, who takes rounds of turns.
+        rules = replace(Rules.none(), passes=passes, alone=True)
+        self._desk = Desk(self.vertices, policy or MinCost(), turn_limit, _EPOCH_NS, 1, None, rules)
+        self._now_ns = 0
 
     def run(self) -> None:
         """Takes turns until every operator has done what it can."""
-        if self._ordered is not None:
-            while self._ordered.take_round(self._turn):
-                pass
-            return
-        moved = True
-        while moved:
-            moved = False
-            for vertex in self.vertices:
-                if vertex.finished or vertex.blocked:
-                    continue
-                if vertex.source is not None or vertex.waiting():
-                    self._turn(vertex, self._turn_limit)
-                    moved = True
+        desk = self._desk
+        dispatcher, head = desk.dispatcher, desk.head
+        self._now_ns = max(self._now_ns, time.perf_counter_ns())
+        for vertex in self.vertices:
+            self._look_at(vertex)
+        stopped: set[Vertex] = set()
+        turns: Turns = []
+        while True:
+            if self._now_ns >= dispatcher.plan_due_ns:
+                desk.begin_epoch(self._now_ns)
+                dispatcher.await_plan(self._now_ns, _EPOCH_NS)
+            turns = desk.exchange([vertex for vertex, _ in turns], stopped, self._now_ns)
+            if desk.freed:
+                desk.catch_up(self._now_ns)
+                turns = turns or desk.exchange((), set(), self._now_ns)
+            if turns:
+                stopped, ended_ns = desk.run(turns, _never, time.perf_counter_ns())
+                self._now_ns = max(self._now_ns, ended_ns)
+            elif head.put_off:
+                self._now_ns += _LONG_NS
+            elif not any(self._look_at(vertex) for vertex in self.vertices if vertex.source is not None):
+                return
+
+    def _look_at(self, vertex: Vertex) -> bool:
+        """Tells the dispatcher what waits for a vertex, wherever it came from; whether it may run."""
+        row, dispatcher = self._desk.rows[vertex.index], self._desk.dispatcher
+        if vertex.finished or vertex.blocked:
+            dispatcher.hold(vertex.index)
+            return False
+        pending = vertex.waiting() if vertex.source is None else 1
+        if pending or row.pending or row.blocked:
+            dispatcher.release(vertex.index, pending, self._now_ns)
+        return pending > 0
 
     def read(self, source: Vertex) -> None:
         """Lets a source read all that its batch has. What it read last still waits for ``run``, so that
@@ -126,3 +159,7 @@ class InlineEngine:
         began_ns = time.perf_counter_ns()
         taken = guarded_turn(vertex, limit)
         vertex.counters.record_turn(began_ns, time.perf_counter_ns(), taken)
+
+
+def _never(source: Vertex) -> bool:
+    return False

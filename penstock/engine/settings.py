@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.binding.policy import BindingPolicy
 from penstock.engine.source import MARKER_EVERY_MS
@@ -16,15 +16,17 @@ from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl, control_of
 from penstock.routing.rebalancer import DEFAULT_CHI
 from penstock.routing.route import Route
-from penstock.scheduling.consumption import All, Consumption, consumption_of
+from penstock.scheduling.catalogue import policy_named
+from penstock.scheduling.consumption import Consumption, consumption_of
+from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.thresholds import Adaptation
 
 #: How long a function or sink may take to come back after its run was stopped.
 STOP_GRACE = "1m"
 
-#: Who runs operators, and what events are handed over in.
-_CHOICES = {"threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
+#: What an event costs by what was measured, who runs operators, and what events are handed over in.
+_CHOICES = {"costs": ("least", "mean"), "threads": ("pool", "per_operator"), "memory": ("blocks", "queues")}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,9 @@ class Settings:
     """How a node runs a graph.
 
     The defaults were chosen on two cores: the sizes of blocks, chunks and turns for Yahoo throughput, the
-    policy for the highest rate with a 99th percentile within 100 ms in the mix of ten queries.
+    policy for the highest rate with a 99th percentile within 100 ms in the mix of ten queries. With
+    ``costs="mean"`` the time that others made a turn wait counts as cost, as in the paper: under load turns
+    then become shorter, and wait more often.
 
     ``threads="per_operator"`` gives every operator a thread of its own and leaves the choice to the operating
     system; ``memory="queues"`` hands events over in freshly allocated batches. Both are there to be compared
@@ -40,10 +44,12 @@ class Settings:
     """
 
     workers: int = 0  # 0: one per core
-    scheduling: str | Policy = "state"
+    scheduling: str | Policy | None = None  # None: "state"; of bound workers "first_come"
     consumption: str | int | Consumption = (
         "all"  # how much of its queue a turn takes: "all", "half", a number
     )
+    rules: Rules = field(default_factory=Rules)  # what the dispatcher does beside the policy
+    costs: str = "least"  # what an event costs: the "least" that large turns have shown, or the "mean"
     block_events: int = 65_536
     chunk_blocks: int = 1
     max_chunks: int = 4
@@ -86,6 +92,7 @@ class Settings:
                 known = " or ".join(f"'{choice}'" for choice in choices)
                 raise PenstockError(f"{name} must be {known}: got {getattr(self, name)!r}")
         consumption_of(self.consumption)
+        _ = self.policy
         if not self.rebind_every_s > 0:
             raise PenstockError(f"rebind_every_s must be positive: got {self.rebind_every_s!r}")
         _ = self.stop_grace_s
@@ -112,6 +119,12 @@ class Settings:
         return self.turn_blocks * self.block_events
 
     @property
+    def policy(self) -> Policy:
+        """By which operators are scheduled."""
+        default = "state" if self.binding is None else "first_come"
+        return policy_named(self.scheduling or default, self.adaptation)
+
+    @property
     def adaptation(self) -> Adaptation:
         """The thresholds of state-based scheduling that fit the blocks."""
         capacity = self.max_chunks * self.chunk_blocks * self.block_events
@@ -126,15 +139,15 @@ class Settings:
                     f"got installation={self.installation!r}; add e.g. binding='greedy'"
                 )
             return
+        if self.rules not in (Rules(), Rules.none()):
+            raise PenstockError(
+                f"a bound worker takes one operator at a time, so that no rule applies: got {self.rules}; "
+                "leave out rules or binding"
+            )
         if self.threads != "pool":
             raise PenstockError(
                 f"a binding gives operators to workers: threads={self.threads!r} has none; "
                 "leave out threads or binding"
-            )
-        if not isinstance(consumption_of(self.consumption), All):
-            raise PenstockError(
-                "a bound thread takes its tasks whole and in order of arrival: "
-                f"consumption={self.consumption!r} does not apply; leave out consumption or binding"
             )
 
     def _check_tasks(self) -> None:
@@ -146,10 +159,10 @@ class Settings:
                 f"more tasks than virtual partitions: {self.tasks} and {self.virtual_partitions}; "
                 f"write virtual_partitions={1 << (self.tasks - 1).bit_length()} or more"
             )
-        if self.tasks > 1 and (self.binding is not None or self.threads != "pool"):
+        if self.tasks > 1 and self.threads != "pool":
             raise PenstockError(
-                "keys are shared by tasks only where any worker may run any operator: got "
-                f"tasks={self.tasks} with binding={self.binding!r}, threads={self.threads!r}; leave out one"
+                "keys are shared by tasks only where operators are given to workers: got "
+                f"tasks={self.tasks} with threads={self.threads!r}; leave out one"
             )
 
     def shape(self, layout: Layout, fan_out: int) -> ChunkShape:

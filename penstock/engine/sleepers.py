@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from penstock.engine.board import SLEEPING, Board
+from penstock.scheduling.dispatch.board import Head
 
 
 class Seat:
@@ -24,8 +24,8 @@ class Seat:
 class Sleepers:
     """Who sleeps. Everything but ``wait`` is called within the scheduler's lock."""
 
-    def __init__(self, board: Board) -> None:
-        self._number = board.number
+    def __init__(self, head: Head) -> None:
+        self._head = head
         self._seats: list[Seat] = []
         self._watching: Seat | None = None
         self._until_ns = 0
@@ -36,7 +36,7 @@ class Sleepers:
         It is if nobody else does, or only until later. None: it may not.
         """
         self._seats.append(seat)
-        self._number[SLEEPING] += 1
+        self._head.sleeping += 1
         if until_ns is not None and (self._watching is None or until_ns < self._until_ns):
             self._watching, self._until_ns = seat, until_ns
         return self._watching is seat
@@ -45,7 +45,7 @@ class Sleepers:
         """The worker is awake, because it was woken or because its time has come."""
         if seat in self._seats:
             self._seats.remove(seat)
-            self._number[SLEEPING] -= 1
+            self._head.sleeping -= 1
         else:
             seat.lock.acquire(blocking=False)  # woken just when its time had come
         if self._watching is seat:
@@ -55,7 +55,7 @@ class Sleepers:
         """Wakes so many, those that went to sleep last first: they have the warmest caches."""
         while count > 0 and self._seats:
             seat = self._seats.pop()
-            self._number[SLEEPING] -= 1
+            self._head.sleeping -= 1
             seat.lock.release()
             count -= 1
 

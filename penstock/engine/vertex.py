@@ -25,7 +25,6 @@ class Vertex:
 
     __slots__ = (
         "blocked",
-        "board",
         "counters",
         "edges",
         "ended",
@@ -71,7 +70,6 @@ class Vertex:
         self.in_turn = False  # set and cleared by who takes the turn, read by who wonders where it stays
         self.blocked = False
         self.finished = False
-        self.board: memoryview | None = None  # where ``blocked`` is shown too, by number
         self.on_unblock: Callable[[Vertex], None] | None = None
         operator.attach(outlets)
         for outlet in self.outlets:
@@ -85,17 +83,13 @@ class Vertex:
 
     def waiting(self) -> int:
         """Events and marks in its inputs, and rows and marks that did not fit into its outlets."""
-        count = self.left
+        operator = self.operator
+        count = len(self.outbox) + operator.has_ready_rows
+        if self.held and not operator.holds:  # marks that no longer have to wait
+            count += len(self.held)
         for edge in self.edges:
             count += edge.outlet.written - edge.consumed + len(edge.marks)
         return count
-
-    @property
-    def left(self) -> int:
-        """Rows and marks that did not fit into its outlets, or that no longer have to wait."""
-        operator = self.operator
-        released = len(self.held) if self.held and not operator.holds else 0
-        return len(self.outbox) + operator.has_ready_rows + released
 
     def call(self) -> None:
         """Something has come for it that is on none of its edges. From any thread."""
@@ -104,25 +98,14 @@ class Vertex:
 
     def block(self) -> None:
         """Notes that an outlet is full. A chunk freed meanwhile must not be overlooked."""
-        self._show_blocked(True)
+        self.blocked = True
         self.counters.backpressured += 1
         if all(outlet.has_room for outlet in self.outlets):
-            self._show_blocked(False)
-
-    def _show_blocked(self, blocked: bool) -> None:
-        # ``blocked`` is set last and cleared first: whoever frees memory meanwhile either sees it and clears
-        # both, or does not see it yet, and then ``block`` itself does. Shown as blocked but not ``blocked``,
-        # an operator would never be picked again.
-        if not blocked:
             self.blocked = False
-        if self.board is not None:
-            self.board[self.index] = blocked
-        if blocked:
-            self.blocked = True
 
     def _unblock(self) -> None:
         if self.blocked:
-            self._show_blocked(False)
+            self.blocked = False
             if self.on_unblock is not None:
                 self.on_unblock(self)
 

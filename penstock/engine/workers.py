@@ -9,9 +9,7 @@ from collections.abc import Callable
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
 from penstock.engine.sleepers import Seat
-from penstock.engine.turn import guarded_turn
 from penstock.engine.vertex import Vertex
-from penstock.scheduling.catalogue import policy_named
 from penstock.scheduling.consumption import consumption_of
 
 
@@ -26,10 +24,16 @@ class WorkerPool:
     ) -> None:
         self._vertices = vertices
         self._count = settings.worker_count
-        policy = policy_named(settings.scheduling, settings.adaptation)
         consumption = consumption_of(settings.consumption)
         self._scheduler = Scheduler(
-            vertices, policy, settings.turn_limit, settings.epoch_us, consumption, self._count
+            vertices,
+            settings.policy,
+            settings.turn_limit,
+            settings.epoch_us,
+            consumption,
+            self._count,
+            settings.rules,
+            by_least=settings.costs == "least",
         )
         self._on_end = on_end
         self._error: BaseException | None = None
@@ -73,7 +77,7 @@ class WorkerPool:
         return self._scheduler.open_wait_ns(vertex, now_ns)
 
     def _work(self) -> None:
-        scheduler, clock = self._scheduler, time.perf_counter_ns
+        scheduler = self._scheduler
         try:
             seat = Seat()
             turns = scheduler.next_turns()
@@ -81,29 +85,7 @@ class WorkerPool:
                 if not turns:
                     turns = scheduler.sleep(seat)
                     continue
-                ended_ns = clock()
-                stopped: set[Vertex] = set()
-                for vertex, limit in turns:
-                    source = vertex.source
-                    if source is None and not vertex.waiting():
-                        continue  # held for what the one before would send, which was nothing
-                    since_ns, began_ns = scheduler.ready_since_ns(vertex), ended_ns
-                    taken = guarded_turn(vertex, limit)
-                    ended_ns = clock()
-                    vertex.counters.record_turn(began_ns, ended_ns, taken, since_ns)
-                    while source is not None and taken >= limit and scheduler.stays(vertex):
-                        began_ns = ended_ns
-                        taken = guarded_turn(vertex, limit)
-                        ended_ns = clock()
-                        vertex.counters.record_turn(began_ns, ended_ns, taken, 0)
-                    if source is not None:
-                        # A full outlet says nothing of what there is: by the time it is given back there may
-                        # be room again.
-                        source.has_more = taken >= limit or source.is_full
-                        if not taken or vertex.blocked or vertex.finished or vertex.outbox:
-                            stopped.add(vertex)
-                    elif vertex.blocked or vertex.finished or vertex.waiting():
-                        stopped.add(vertex)
+                stopped, ended_ns = scheduler.desk.run(turns, scheduler.stays, time.perf_counter_ns())
                 turns = scheduler.exchange([vertex for vertex, _ in turns], stopped, ended_ns)
         except BaseException as error:
             self._fail(error)

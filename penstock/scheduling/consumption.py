@@ -3,58 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from penstock.query.errors import PenstockError
 
-
-class Consumption(Protocol):
-    """From what waits for an operator to what its turn takes."""
-
-    def events(self, pending: int) -> int: ...
+_NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True)
-class All:
-    """Everything that waits."""
+class Consumption:
+    """One of so many parts of what waits, rounded up so that the last event is taken too, and at most so many
+    events.
 
-    def events(self, pending: int) -> int:
-        return pending
-
-    def __str__(self) -> str:
-        return "all"
-
-
-@dataclass(frozen=True)
-class Half:
-    """Half of what waits, rounded up, so that the last event is taken too."""
-
-    def events(self, pending: int) -> int:
-        return (pending + 1) // 2
-
-    def __str__(self) -> str:
-        return "half"
-
-
-@dataclass(frozen=True)
-class AtMost:
-    """No more than ``limit`` events.
-
-    >>> AtMost(50).events(70), AtMost(50).events(3)
-    (50, 3)
+    >>> Half(), AtMost(50)
+    (Consumption(share=2, most=4611686018427387904), Consumption(share=1, most=50))
     """
 
-    limit: int
+    share: int = 1
+    most: int = _NO_LIMIT
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise PenstockError(f"a turn must take at least one event: got AtMost({self.limit})")
+        if self.most < 1:
+            raise PenstockError(f"a turn must take at least one event: got AtMost({self.most})")
 
-    def events(self, pending: int) -> int:
-        return min(pending, self.limit)
+    @property
+    def is_all(self) -> bool:
+        """Whether a turn takes everything that waits."""
+        return self == Consumption()
 
     def __str__(self) -> str:
-        return f"at most {self.limit}"
+        if self.is_all:
+            return "all"
+        return "half" if self.share == 2 else f"at most {self.most}"
+
+
+def All() -> Consumption:  # noqa: N802
+    """Everything that waits."""
+    return Consumption()
+
+
+def Half() -> Consumption:  # noqa: N802
+    """Half of what waits."""
+    return Consumption(share=2)
+
+
+def AtMost(limit: int) -> Consumption:  # noqa: N802
+    """No more than ``limit`` events."""
+    return Consumption(most=limit)
 
 
 def consumption_of(given: str | int | Consumption) -> Consumption:

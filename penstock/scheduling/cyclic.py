@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
-from penstock.scheduling.policy import EpochPolicy, Floats, Integers, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Integers, Order, Plan, Snapshot, plan_of
 
 #: Above all rounds of an epoch: every round lies below the one before by the number of operators.
 _FIRST_ROUND = 2.0**40
 
 
-class Cyclic(EpochPolicy):
+class Cyclic:
     """The base of policies that go round. Where to go on follows from who ran last."""
 
     def plan_round(self, snapshot: Snapshot, place: Integers) -> Plan:
         """``place[i]``: where in the order operator i stands."""
         potential = np.empty(len(place))
         _first_round(place, snapshot.last_turn_ns, potential)
-        return plan_of(snapshot, potential)
-
-    def refresh(
-        self, operator: int, pending: int, plan: Plan, state: Any, *, current: float = 0.0, idle_ns: int = 0
-    ) -> float:
-        if not pending:
-            return 0.0
-        if current <= 0.0:
-            return float(plan.potential[operator])
-        return current - len(plan.potential)  # it has had its turn: behind all others
+        return plan_of(snapshot, potential, Order.ROUND)
 
 
 def places(order: tuple[int, ...]) -> Integers:

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.scheduling.min_latency import Known
-from penstock.scheduling.policy import EpochPolicy, Floats, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Plan, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
 
 
 @dataclass(frozen=True)
-class HighestRate(EpochPolicy):
+class HighestRate:
     """By global output rate: events that leave at sinks per time spent on one event here and on all it
     becomes."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.scheduling.output_cost import output_cost
-from penstock.scheduling.policy import EpochPolicy, Floats, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Plan, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
 
 
@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MinLatency(EpochPolicy):
+class MinLatency:
     """Whoever needs least additional time to bring an event out. The state only saves computing again."""
 
     name: str = "min_latency"

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.scheduling.min_latency import Known
-from penstock.scheduling.policy import EpochPolicy, Floats, Plan, Snapshot, by_rank, plan_of
+from penstock.scheduling.policy import Floats, Plan, Snapshot, by_rank, plan_of
 from penstock.scheduling.topology import Topology
 
 
 @dataclass(frozen=True)
-class MinMemory(EpochPolicy):
+class MinMemory:
     """By the slope of the lower envelope that the operator lies on: the events that are got rid of per time.
     Of equal slopes the operator upstream first, which is the start of its chain."""
 

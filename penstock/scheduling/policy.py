@@ -1,12 +1,13 @@
-"""What a policy is: a pure function from a snapshot of the operators to their priorities for an epoch."""
+"""What a policy is: a pure function from a snapshot of the operators to their priorities for a while."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,34 +44,39 @@ class Snapshot:
     turn_limit: int  # the most events that a turn may take by the run's settings
     epoch_ns: int  # the scheduler's period
     utilisation: float = 1.0  # the share of the workers' time spent in turns, of late
+    arriving_per_ns: Floats | None = None  # events that each has taken of late, if that is known
+    beat_ns: int = 0  # from one time at which sources are read to the next
+
+
+class Order(IntEnum):
+    """How the priority of an operator that is eligible follows from its potential, until the next plan."""
+
+    FIXED = 0  # it is the potential
+    LENGTH = 1  # what waits for it; of a source, half a turn at the most
+    AGE = 2  # how long what waits for it had waited when the plan was made
+    ROUND = 3  # the potential; after a turn, behind all that have had fewer
+    DRAW = 4  # the potential; after a turn, drawn anew
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What holds for an epoch: who goes first, and with how many events at the most.
+    """What holds until the next plan, in numbers: for the dispatcher, which has no time to call a policy.
 
-    ``potential`` is the priority of an operator from the moment it is eligible, also of those that are not
-    yet.
+    An operator is eligible as soon as ``least_events`` are pending, or they fill a turn, or there are some
+    and it was idle for longer than ``idle_ns``; a source, when its time has come. One that has waited for
+    ``overdue_ns`` more than ``idle_ns`` goes before all others. A turn takes what can be done by the deadline
+    at this cost, at least ``least_turn`` events, and at most the limit.
     """
 
-    priority: Floats  # higher first; 0 or less: not eligible
+    potential: Floats  # the priority of an operator from the moment it is eligible; above 0
     limit: Integers
-    potential: Floats
-    deadline_ns: int = 0  # when the epoch ends, for policies whose turns should end with it
-
-
-class Rule(NamedTuple):
-    """What ``refresh`` and ``turn_limit`` say, as numbers, for those who have no time to call them.
-
-    An operator has its potential as soon as ``least_events`` are pending, or they fill a turn, or there are
-    some and it was idle for longer than ``idle_ns``. A turn that begins now takes what can be done by the
-    plan's deadline, at least ``least_turn`` events, at most the plan's limit; with a cost of 0, the limit.
-    """
-
-    least_events: int
-    idle_ns: Floats
-    cost_ns: Floats
-    least_turn: Integers
+    order: Order = Order.FIXED
+    least_events: int | Integers = 1
+    idle_ns: float = 0.0
+    overdue_ns: float = math.inf
+    cost_ns: Floats | None = None  # per event; None: a turn need not end with the epoch
+    least_turn: Integers | None = None
+    deadline_ns: int = 0
 
 
 class Policy(Protocol):
@@ -87,58 +93,10 @@ class Policy(Protocol):
 
     def plan(self, snapshot: Snapshot, state: Any) -> tuple[Plan, Any]: ...
 
-    def refresh(
-        self, operator: int, pending: int, plan: Plan, state: Any, *, current: float = 0.0, idle_ns: int = 0
-    ) -> float:
-        """The priority of one operator within the epoch: when its turn ends, or when it has got events.
 
-        ``current`` is the priority it has had; ``idle_ns`` the time since its last turn ended.
-        """
-        ...
-
-    def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: Any) -> int:
-        """How many events its turn may take if it begins now."""
-        ...
-
-    def rule(self, plan: Plan, state: Any) -> Rule | None:
-        """How priorities change until the next plan; None if only ``refresh`` can tell."""
-        ...
-
-    def patience_ns(self, state: Any) -> int:
-        """How long a source may wait from turn to turn if it has few events."""
-        ...
-
-
-class EpochPolicy:
-    """What most policies have in common: an operator with events is eligible, and its priority holds for the
-    epoch."""
-
-    #: Whether more events change the priority of an operator that is eligible already.
-    follows_queues: ClassVar[bool] = False
-
-    def refresh(
-        self, operator: int, pending: int, plan: Plan, state: Any, *, current: float = 0.0, idle_ns: int = 0
-    ) -> float:
-        return float(plan.potential[operator]) if pending else 0.0
-
-    def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: Any) -> int:
-        return int(plan.limit[operator])
-
-    def rule(self, plan: Plan, state: Any) -> Rule | None:
-        if type(self).refresh is not EpochPolicy.refresh:
-            return None
-        nothing = _zeros(len(plan.potential))
-        return Rule(1, nothing, nothing, plan.limit)
-
-    def patience_ns(self, state: Any) -> int:
-        return 0
-
-
-def plan_of(snapshot: Snapshot, potential: Floats) -> Plan:
+def plan_of(snapshot: Snapshot, potential: Floats, order: Order = Order.FIXED) -> Plan:
     """Everyone with work is eligible, for a turn of any length that the settings allow."""
-    priority = np.empty(len(potential))
-    _where_pending(snapshot.pending, potential, priority)
-    return Plan(priority, same_limit(len(potential), snapshot.turn_limit), potential)
+    return Plan(potential, same_limit(len(potential), snapshot.turn_limit), order)
 
 
 @lru_cache(maxsize=64)
@@ -148,8 +106,9 @@ def same_limit(operators: int, limit: int) -> Integers:
 
 
 @lru_cache(maxsize=64)
-def _zeros(operators: int) -> Floats:
-    return np.zeros(operators)
+def same_priority(operators: int) -> Floats:
+    """Where only what waits decides; an array that nobody may change."""
+    return np.ones(operators)
 
 
 def by_rank(order: Integers) -> Floats:
@@ -157,11 +116,3 @@ def by_rank(order: Integers) -> Floats:
     priority = np.empty(len(order))
     priority[order] = np.arange(len(order), 0, -1)
     return priority
-
-
-# Compiled, like the other small loops of this package: over a few hundred operators one call costs a
-# microsecond, where every NumPy expression would cost that again.
-@numba.njit("void(int64[::1], float64[::1], float64[::1])", cache=True)
-def _where_pending(pending: Integers, potential: Floats, priority: Floats) -> None:
-    for operator in range(len(pending)):
-        priority[operator] = potential[operator] if pending[operator] > 0 else 0.0

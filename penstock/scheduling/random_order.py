@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 import numpy as np
 
-from penstock.scheduling.policy import EpochPolicy, Floats, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Order, Plan, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
-
-_STEP = 48_271.0
 
 
 @dataclass(frozen=True)
-class RandomOrder(EpochPolicy):
+class RandomOrder:
     """Equal seeds draw equal numbers. The state counts the plans."""
 
     seed: int = 0
@@ -29,14 +26,7 @@ class RandomOrder(EpochPolicy):
         first = ((self.seed << 40) + state * count) & 0xFFFF_FFFF_FFFF_FFFF
         numbers = np.empty(count)
         _uniform(first, numbers)
-        return plan_of(snapshot, numbers), state + 1
-
-    def refresh(
-        self, operator: int, pending: int, plan: Plan, state: Any, *, current: float = 0.0, idle_ns: int = 0
-    ) -> float:
-        if not pending:
-            return 0.0
-        return ((current or float(plan.potential[operator])) * _STEP) % 1.0 or 0.5
+        return plan_of(snapshot, numbers, Order.DRAW), state + 1
 
 
 @numba.njit("void(uint64, float64[::1])", cache=True)

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from penstock.scheduling.eligibility import eligible_priority, is_eligible
 from penstock.scheduling.gradient import mean_gradient, operator_weight
 from penstock.scheduling.output_cost import output_cost
-from penstock.scheduling.policy import Floats, Integers, Plan, Rule, Snapshot
+from penstock.scheduling.policy import Floats, Integers, Order, Plan, Snapshot
 from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
@@ -36,8 +34,8 @@ class State(NamedTuple):
     priority: Floats
     limit: Integers  # N_proc for a turn that begins with the epoch
     least: Integers  # N_min
-    idle_ns: Floats  # the idle threshold of each operator
-    utilisation: float = 1.0
+    beat_events: Floats | None = None  # what a beat brings to each operator
+    least_events: Integers | int = 1  # the event threshold of each
 
     def holds_for(self, snapshot: Snapshot) -> bool:
         return (
@@ -62,46 +60,25 @@ class StateBased:
     def initial_state(self, topology: Topology) -> State:
         nothing = np.empty(0)
         limit = np.empty(0, np.int64)
-        thresholds = self.adaptation.initial()
-        idle_ns = self._idle_ns(topology, thresholds, 1.0)
-        return State(thresholds, 0, nothing, nothing, nothing, nothing, limit, limit, idle_ns)
+        return State(self.adaptation.initial(), 0, nothing, nothing, nothing, nothing, limit, limit)
 
     def plan(self, snapshot: Snapshot, state: State) -> tuple[Plan, State]:
         if not state.holds_for(snapshot):
             state = self._computed(snapshot, state)
         if snapshot.now_ns >= state.adapt_at_ns:
             state = self._adapted(snapshot, state)
-        events = state.thresholds.events
-        priority = eligible_priority(
-            snapshot, state.priority, state.limit, events, state.idle_ns, self.adaptation.overdue_ns
+        plan = Plan(
+            state.priority,
+            state.limit,
+            Order.FIXED,
+            state.least_events,
+            state.thresholds.idle_ns,
+            self.adaptation.overdue_ns,
+            state.cost_ns,
+            state.least,
+            snapshot.now_ns + snapshot.epoch_ns,
         )
-        return Plan(priority, state.limit, state.priority, snapshot.now_ns + snapshot.epoch_ns), state
-
-    def refresh(
-        self, operator: int, pending: int, plan: Plan, state: State, *, current: float = 0.0, idle_ns: int = 0
-    ) -> float:
-        limit = int(plan.limit[operator])
-        if is_eligible(pending, idle_ns, limit, state.thresholds.events, state.idle_ns[operator]):
-            return float(plan.potential[operator])
-        return 0.0
-
-    def turn_limit(self, operator: int, now_ns: int, plan: Plan, state: State) -> int:
-        left = int((plan.deadline_ns - now_ns) / state.cost_ns[operator])
-        return min(int(plan.limit[operator]), max(left, int(state.least[operator])))
-
-    def rule(self, plan: Plan, state: State) -> Rule | None:
-        return Rule(math.ceil(state.thresholds.events), state.idle_ns, state.cost_ns, state.least)
-
-    def patience_ns(self, state: State) -> int:
-        return int(self.adaptation.source_idle_ns(state.thresholds.idle_ns, state.utilisation))
-
-    def _idle_ns(self, topology: Topology, thresholds: Thresholds, utilisation: float) -> Floats:
-        is_source = np.array([kind == "source" for kind in topology.kinds])
-        idle_ns = thresholds.idle_ns
-        source_ns = self.adaptation.source_idle_ns(idle_ns, utilisation) * (
-            1.0 - self.adaptation.source_slack
-        )
-        return np.where(is_source, source_ns, idle_ns)
+        return plan, state
 
     def _computed(self, snapshot: Snapshot, state: State) -> State:
         cost_ns, selectivity = snapshot.cost_ns, snapshot.selectivity
@@ -110,15 +87,17 @@ class StateBased:
         priority = weight / output_cost(snapshot.topology, cost_ns, selectivity)
         least = self._least(snapshot)
         limit = np.minimum(events_until(0, snapshot.epoch_ns, cost_ns, least), snapshot.turn_limit)
+        arriving = snapshot.arriving_per_ns
+        beat_events = None if arriving is None else arriving * snapshot.beat_ns
         return state._replace(
+            beat_events=beat_events,
+            least_events=self.adaptation.least_events(state.thresholds, beat_events),
             cost_ns=cost_ns,
             selectivity=selectivity,
             gradient=gradient,
             priority=priority,
             limit=limit,
             least=least,
-            idle_ns=self._idle_ns(snapshot.topology, state.thresholds, snapshot.utilisation),
-            utilisation=snapshot.utilisation,
         )
 
     def _least(self, snapshot: Snapshot) -> Integers:
@@ -135,5 +114,5 @@ class StateBased:
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
         thresholds = self.adaptation.adapt(state.thresholds, gradient)
-        idle_ns = self._idle_ns(snapshot.topology, thresholds, state.utilisation)
-        return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, idle_ns=idle_ns)
+        least_events = self.adaptation.least_events(thresholds, state.beat_events)
+        return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, least_events=least_events)

@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from penstock.scheduling.policy import Floats, Integers
+
 #: The block that the paper's thresholds are meant for.
 _PAPER_BLOCK_EVENTS = 384
 
@@ -25,11 +29,9 @@ class Range:
 
 
 _IDLE_NS = Range(1e6, 4e6, 1e6)
-_SOURCE_IDLE = 10.0
-_SOURCE_SLACK = 0.25
-_BUSY = 0.75  # workers that have no time left: the rest goes into waiting for each other
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
+_OF_BEAT = 0.5  # of a whole one an operator would just miss, whenever a little less has come
 
 
 class Thresholds(NamedTuple):
@@ -47,24 +49,19 @@ class Adaptation:
 
     events: Range = Range(1_000.0, 10_000.0, 1_000.0)
     idle_ns: Range = Range(1e6, 100e6, 10e6)
-    #: How many times longer a source is idle before few events are worth a turn. The paper's sources have
-    #: threads of their own. Ours are scheduled, and what they read at once is what everyone behind them takes
-    #: in one turn: every turn costs some ten microseconds, however few its events. So long if workers have no
-    #: time left; the more they have, the shorter.
-    source_idle: float = 1.0
-    #: The share of that by which a source may come too early, if another one is due: read together, they need
-    #: one decision.
-    source_slack: float = 0.0
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
+    #: The event threshold is no more than this share of what a beat brings to the operator; None: of any
+    #: size. One that is met only where events have piled up decides nothing before that.
+    of_beat: float | None = None
     #: How long a source rests from turn to turn where a thread of its own reads it, if it has few events.
     rest_ns: int = 0
 
     @classmethod
     def for_block(cls, block_events: int, capacity: int) -> Adaptation:
         """The event threshold grows with the block. The idle threshold stays below some milliseconds: waiting
-        is the sources' part, and they wait for a multiple of it.
+        is the sources' part.
 
         ``capacity`` is the most events that can wait on an edge: no threshold may ask for more, and if
         readers waited for half of it, writers would soon wait for them (a fifth less of one Yahoo query).
@@ -73,14 +70,17 @@ class Adaptation:
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
         events = Range(initial, largest, paper.events.largest_step * scale)
-        return Adaptation(events, _IDLE_NS, _SOURCE_IDLE, _SOURCE_SLACK, _OVERDUE_NS, _REST_NS)
-
-    def source_idle_ns(self, idle_ns: float, utilisation: float) -> float:
-        """How long a source waits, where the idle threshold of others is ``idle_ns``."""
-        return idle_ns * max(1.0, self.source_idle * min(1.0, utilisation / _BUSY))
+        return Adaptation(events, _IDLE_NS, _OVERDUE_NS, _OF_BEAT, _REST_NS)
 
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)
+
+    def least_events(self, now: Thresholds, beat_events: Floats | None) -> Integers | int:
+        """The event threshold of each operator, for which a beat brings so many events."""
+        if self.of_beat is None or beat_events is None:
+            return math.ceil(now.events)
+        share = self.of_beat * now.events / self.events.initial
+        return np.ceil(np.clip(share * beat_events, 1.0, now.events)).astype(np.int64)
 
     def adapt(self, now: Thresholds, gradient: float) -> Thresholds:
         """One adjustment: back to what was before if the last one was followed by a larger gradient, else one

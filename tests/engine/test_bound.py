@@ -113,7 +113,7 @@ def test_a_run_without_a_binding_counts_no_rebinding() -> None:
             {"threads": "per_operator"},
             "a binding gives operators to workers: threads='per_operator' has none",
         ),
-        ({"consumption": "half"}, "consumption='half' does not apply"),
+        ({"rules": ps.Rules(passes=False)}, "a bound worker takes one operator at a time"),
         ({"binding": None, "installation": "barrier"}, "installation is of a binding, and there is none"),
     ],
 )

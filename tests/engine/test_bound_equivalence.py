@@ -12,6 +12,7 @@ import penstock as ps
 from penstock.binding.catalogue import BINDINGS, INSTALLATIONS
 from penstock.engine.bound import BoundThreads
 from penstock.engine.execution import Execution
+from penstock.scheduling.catalogue import POLICIES
 from tests.engine.test_equivalence import compare, described, expected_of
 from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 
@@ -22,6 +23,8 @@ nodes = st.builds(
     workers=st.integers(1, 4),
     binding=st.sampled_from(sorted(BINDINGS)),
     installation=st.sampled_from(sorted(INSTALLATIONS)),
+    scheduling=st.sampled_from([None, *sorted(POLICIES)]),
+    consumption=st.sampled_from(["all", "all", "half", 1, 7, 1_000]),
     rebind_every_s=st.sampled_from([0.001, 60.0]),
     block_events=st.one_of(st.integers(2, 64), st.just(1024)),
     chunk_blocks=st.integers(1, 4),

@@ -17,6 +17,7 @@ from penstock.engine.settings import Settings
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.query.errors import PenstockError, RunError
 from penstock.scheduling.catalogue import POLICIES, policy_named
+from tests.scheduling.dispatch.checked import Checked
 
 EVENTS = 3_000
 SCHEMA = {"ts": "timestamp", "x": "int64"}
@@ -128,12 +129,25 @@ def test_queues_give_their_batches_up_when_they_are_read() -> None:
     [
         ({"threads": "many"}, "threads must be 'pool' or 'per_operator': got 'many'"),
         ({"memory": "heap"}, "memory must be 'blocks' or 'queues': got 'heap'"),
+        ({"costs": "most"}, "costs must be 'least' or 'mean': got 'most'"),
         ({"consumption": "most"}, "unknown consumption: 'most'"),
     ],
 )
 def test_modes_that_do_not_exist_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(PenstockError, match=message):
         Node(**setting)
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_workers_run_what_the_model_of_the_dispatcher_gives_out(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.engine.desk.Dispatcher", Checked)
+    before = Checked.exchanges
+    app, sink = app_of(EVENTS)
+    app.run(on=Node(workers=2, scheduling=name, block_events=32, turn_blocks=1))
+    assert sorted(row["n"] for row in sink.rows()) == [500, 500, 500]
+    assert Checked.exchanges > before
 
 
 @pytest.mark.parametrize("name", [None, *sorted(POLICIES)])

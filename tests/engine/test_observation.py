@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 import penstock as ps
 from penstock import col, count, tumbling
 from penstock.engine.assembly import assemble
-from penstock.engine.observation import PERIOD_NS, Observation, window_ns
+from penstock.engine.observation import VertexCounts, observation_of, topology_of, window_ns
 from penstock.engine.settings import Settings
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
+from penstock.scheduling.observation import PERIOD_NS
 
 SCHEMA = {"ts": "timestamp", "x": "int64"}
 SOURCE, FILTER, WINDOW, SINK = range(4)
@@ -27,6 +29,20 @@ def pipeline() -> list[Vertex]:
     return assemble(app.graph(), Settings(workers=1), MemoryCoordinator(background=False))
 
 
+class Seen:
+    """What is observed of vertices, looked at when the test says so."""
+
+    def __init__(self, vertices: list[Vertex]) -> None:
+        self._counts = VertexCounts(vertices)
+        self._observation = observation_of(vertices, topology_of(vertices), 1)
+
+    def update(self, now_ns: int) -> None:
+        self._observation.update(now_ns, self._counts.read())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observation, name)
+
+
 def ran(vertex: Vertex, taken: int, emitted: int, busy_ns: int) -> None:
     """As if a turn had done that."""
     vertex.counters.record_turn(0, busy_ns, taken)
@@ -36,7 +52,7 @@ def ran(vertex: Vertex, taken: int, emitted: int, busy_ns: int) -> None:
 
 def test_cost_and_selectivity_are_what_was_counted() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     ran(vertices[FILTER], 1_000, 250, 50_000)
     seen.update(PERIOD_NS)
     assert seen.cost_ns[FILTER] == pytest.approx(50.0)
@@ -45,7 +61,7 @@ def test_cost_and_selectivity_are_what_was_counted() -> None:
 
 def test_waiting_inside_a_turn_does_not_count_where_large_turns_show_the_cost() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     ran(vertices[FILTER], 2_000, 0, 20_000)
     ran(vertices[FILTER], 2_000, 0, 9_000_000)
     seen.update(PERIOD_NS)
@@ -54,7 +70,7 @@ def test_waiting_inside_a_turn_does_not_count_where_large_turns_show_the_cost() 
 
 def test_later_counts_weigh_more_than_earlier_ones() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     ran(vertices[FILTER], 1_000, 1_000, 10_000)
     seen.update(SECOND_NS)
     ran(vertices[FILTER], 1_000, 0, 90_000)
@@ -66,7 +82,7 @@ def test_later_counts_weigh_more_than_earlier_ones() -> None:
 
 def test_a_window_is_looked_at_for_its_length_and_never_has_selectivity_zero() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     assert window_ns(vertices[WINDOW]) == 10 * SECOND_NS
     ran(vertices[WINDOW], 1_000, 0, 1_000)
     seen.update(PERIOD_NS)
@@ -77,7 +93,7 @@ def test_a_window_is_looked_at_for_its_length_and_never_has_selectivity_zero() -
 
 def test_an_operator_without_events_keeps_what_was_known() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     ran(vertices[FILTER], 1_000, 250, 50_000)
     seen.update(PERIOD_NS)
     seen.update(100 * SECOND_NS)
@@ -87,7 +103,7 @@ def test_an_operator_without_events_keeps_what_was_known() -> None:
 
 def test_the_gradient_is_per_second_and_relative_to_the_latency() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     histogram = vertices[SINK].latency
     assert histogram is not None
     histogram.record(10_000_000)
@@ -105,7 +121,7 @@ def test_the_gradient_is_per_second_and_relative_to_the_latency() -> None:
 
 def test_arrays_are_replaced_and_never_changed() -> None:
     vertices = pipeline()
-    seen = Observation(vertices)
+    seen = Seen(vertices)
     before, copy = seen.cost_ns, seen.cost_ns.copy()
     ran(vertices[FILTER], 1_000, 250, 50_000)
     assert seen.is_due(PERIOD_NS)
@@ -113,3 +129,30 @@ def test_arrays_are_replaced_and_never_changed() -> None:
     assert not seen.is_due(PERIOD_NS + 1)
     assert (before == copy).all()
     assert seen.cost_ns is not before
+
+
+def test_the_gradient_is_over_the_time_since_the_marker_before() -> None:
+    vertices = pipeline()
+    seen = Seen(vertices)
+    histogram = vertices[SINK].latency
+    assert histogram is not None
+    histogram.record(10_000_000)
+    seen.update(SECOND_NS)
+    for number in range(1, 20):  # looks at which no marker had come
+        seen.update(SECOND_NS + number * PERIOD_NS)
+    histogram.record(20_000_000)
+    seen.update(2 * SECOND_NS)
+    kept = math.exp(-2.0)  # a second later, not 50 ms
+    smooth = 10e6 * kept + 20e6 * (1 - kept)
+    assert seen.latency_gradient[SINK] == pytest.approx((smooth - 10e6) / smooth)
+
+
+def test_costs_may_be_means_where_turns_show_less() -> None:
+    vertices = pipeline()
+    counts, topology = VertexCounts(vertices), topology_of(vertices)
+    seen = observation_of(vertices, topology, 1, by_least=False)
+    ran(vertices[FILTER], 2_000, 0, 20_000)
+    ran(vertices[FILTER], 2_000, 0, 60_000)
+    seen.update(PERIOD_NS, counts.read())
+    assert seen.cost_ns[FILTER] == pytest.approx(20.0)
+    assert seen.known_cost_ns[FILTER] == pytest.approx(10.0 * 1.01)

@@ -13,6 +13,7 @@ import penstock as ps
 from lab.workloads.shop.data import ShopSettings
 from lab.workloads.shop.query import ledger
 from lab.workloads.shop.source import EVENT_TIME, shop_source
+from penstock.binding.catalogue import BINDINGS
 from penstock.engine.migration import Exchange, Migration
 from penstock.engine.summary import Summary
 from penstock.query.errors import PenstockError
@@ -44,6 +45,8 @@ def parallel_nodes(draw: st.DrawFn) -> ps.Node:
         rebalance_every_s=0.0,
         force_route=moving(tasks, draw(st.integers(0, 2**16))),
         workers=draw(st.integers(1, 3)),
+        binding=draw(st.sampled_from([None, *sorted(BINDINGS)])),
+        rebind_every_s=0.001,
         scheduling=draw(st.sampled_from(sorted(POLICIES))),
         memory=draw(st.sampled_from(["blocks", "blocks", "queues"])),
         block_events=draw(st.sampled_from([4, 16, 64, 1024])),
@@ -151,9 +154,9 @@ def test_an_exchange_is_busy_until_every_receiver_has_taken_over() -> None:
     assert exchange.observed == 3
 
 
-def test_tasks_need_workers_that_run_any_operator() -> None:
-    with pytest.raises(PenstockError, match="keys are shared by tasks only where any worker"):
-        ps.Node(tasks=2, binding="greedy")
+def test_tasks_need_workers_that_operators_are_given_to() -> None:
+    with pytest.raises(PenstockError, match="keys are shared by tasks only where operators are given to"):
+        ps.Node(tasks=2, threads="per_operator")
     with pytest.raises(PenstockError, match="more tasks than virtual partitions"):
         ps.Node(tasks=65)
     with pytest.raises(PenstockError, match="rebalance must be a share"):

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import threading
 
-import numpy as np
 import pytest
 
 import penstock as ps
 from penstock import col
-from penstock.engine.arrivals import Arrivals
 from penstock.engine.assembly import assemble
-from penstock.engine.board import SLEEPING
-from penstock.engine.figures import Figures
 from penstock.engine.observation import topology_of
 from penstock.engine.scheduler import Scheduler
 from penstock.engine.settings import Settings
 from penstock.engine.sleepers import Seat
-from penstock.engine.source import SourceOperator
 from penstock.engine.turn import take_turn
 from penstock.engine.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
@@ -28,6 +23,7 @@ from penstock.scheduling.consumption import AtMost, Consumption
 SCHEMA = {"ts": "timestamp", "x": "int64"}
 EVENTS = 1_000
 LIMIT = 600
+NOW_NS = 1
 
 
 def built(app: ps.App) -> list[Vertex]:
@@ -67,40 +63,43 @@ def scheduled(
     for vertex in vertices:
         vertex.counters.least_cost_ns = least_cost_ns
     scheduler = Scheduler(vertices, policy_named(policy), LIMIT, 1_000, consumption, workers)
-    for vertex in vertices:
-        scheduler.figures.end_turn(vertex, 0)
     scheduler.begin_epoch()
+    scheduler.desk.dispatcher.plan_due_ns = 1 << 62  # no other plan, unless the test makes one
     return scheduler
 
 
 def taken(scheduler: Scheduler) -> Vertex:
-    turn = scheduler.next_turn()
-    assert turn is not None
-    return turn[0]
+    """One operator, which is held now."""
+    ((vertex, _),) = scheduler.next_turns(1)
+    return vertex
 
 
-def run_turn(scheduler: Scheduler, now_ns: int = 1) -> Vertex:
+def finish(scheduler: Scheduler, *vertices: Vertex, now_ns: int = NOW_NS) -> None:
+    """Gives operators back and takes nothing."""
+    scheduler.exchange(vertices, set(vertices), now_ns, 0)
+
+
+def run_turn(scheduler: Scheduler) -> Vertex:
     """Takes a turn and gives the operator back."""
-    turn = scheduler.next_turn()
-    assert turn is not None
-    take_turn(*turn)
-    scheduler.finish(turn[0], now_ns)
-    return turn[0]
+    vertex = taken(scheduler)
+    take_turn(vertex, LIMIT)
+    finish(scheduler, vertex)
+    return vertex
 
 
 def test_long_turns_are_given_to_several_workers_at_once() -> None:
     scheduler = scheduled(two_sources())  # 600 µs a turn
     first, second = taken(scheduler), taken(scheduler)
     assert first is not second
-    assert {scheduler.is_held(first), scheduler.is_held(second)} == {True}
+    assert scheduler.desk.head.held == 2
 
 
 def test_short_turns_are_left_to_one_worker() -> None:
     scheduler = scheduled(two_sources(), least_cost_ns=1.0)  # less than a microsecond a turn
     first = taken(scheduler)
-    assert scheduler.next_turn() is None  # for a second worker it is not worth it
+    assert scheduler.next_turns() == []  # for a second worker it is not worth it
     take_turn(first, LIMIT)
-    scheduler.finish(first, now_ns=1)
+    finish(scheduler, first)
     assert taken(scheduler) is not first
 
 
@@ -109,16 +108,15 @@ def test_short_turns_are_given_out_several_at_once_and_come_back_together() -> N
     scheduler = scheduled(vertices, "min_latency", least_cost_ns=1.0)
     assert [vertex.operator.node.kind for vertex, _ in scheduler.next_turns()] == ["source"]
     take_turn(vertices[0], LIMIT)
-    scheduler.finish(vertices[0], 1)
+    finish(scheduler, vertices[0])
     turns = scheduler.next_turns()
     kinds = [vertex.operator.node.kind for vertex, _ in turns]
-    assert (kinds.count("filter"), len(set(vertex.index for vertex, _ in turns))) == (20, len(turns))
-    assert scheduler.next_turns() == []  # one worker has them all
+    assert (kinds.count("filter"), kinds.count("sink"), len(set(turns))) == (20, 20, 40)
+    assert scheduler.next_turns() == []  # one worker has them all, each filter with its sink
     for turn in turns:
         take_turn(*turn)
-    scheduler.finish_turns([vertex for vertex, _ in turns], 2)
-    following = [vertex.operator.node.kind for vertex, _ in scheduler.next_turns()]
-    assert following.count("sink") == 20
+    finish(scheduler, *[vertex for vertex, _ in turns])
+    assert scheduler.desk.head.held == 0
 
 
 def given_out(scheduler: Scheduler) -> list[str]:
@@ -129,26 +127,6 @@ def test_an_operator_is_given_out_with_all_behind_it_if_the_policy_puts_them_fir
     assert given_out(scheduled(fan_out(2), "min_latency")) == ["source", "filter", "filter", "sink", "sink"]
     assert given_out(scheduled(fan_out(2), "round_robin")) == ["source"]
     assert given_out(scheduled(fan_out(20), "min_latency")) == ["source"]  # too many to keep from others
-
-
-def test_what_is_behind_an_operator_is_left_to_workers_that_have_nothing_else() -> None:
-    scheduler = scheduled(fan_out(1), "min_latency", workers=2)
-    assert given_out(scheduler) == ["source"]
-    scheduler = scheduled(two_sources(), "min_latency", workers=2)
-    assert given_out(scheduler) == ["source", "sink"]  # the other has a source
-    scheduler.figures.board.number[SLEEPING] = 1
-    assert given_out(scheduler) == ["source"]
-
-
-def test_what_has_work_already_is_not_given_out_with_the_one_before() -> None:
-    vertices = fan_out(1)
-    scheduler = scheduled(vertices, "min_latency")
-    turn = scheduler.next_turn()
-    assert turn is not None
-    take_turn(*turn)
-    scheduler.finish(turn[0], 1)
-    assert given_out(scheduler) == ["filter", "sink"]
-    assert given_out(scheduler) == ["source"]
 
 
 def test_operators_come_back_from_a_pass_with_nothing_or_with_what_stopped_them() -> None:
@@ -162,30 +140,7 @@ def test_operators_come_back_from_a_pass_with_nothing_or_with_what_stopped_them(
     following = scheduler.exchange([vertex for vertex, _ in turns], {reader}, 1)
     assert [vertex for vertex, _ in following] == [reader, sink]
     scheduler.exchange([vertex for vertex, _ in following], {reader}, 2)
-    scheduler.begin_epoch()
-    assert scheduler.figures.pending(3).tolist()[1] == reader.waiting() > 0
-
-
-def test_a_paced_source_waits_for_as_long_as_the_policy_wants_it_to() -> None:
-    app = ps.App("a")
-    columns = {"ts": list(range(EVENTS)), "x": list(range(EVENTS))}
-    source = ps.sources.Columns(columns, SCHEMA, rate=1_000_000.0)
-    app.sink("out", app.source("numbers", source, event_time="ts"), ps.sinks.Discard())
-    vertices = built(app)
-    figures = Figures(vertices)
-    arrivals = Arrivals(vertices, figures, 1_000)
-    operator = vertices[0].operator
-    assert isinstance(operator, SourceOperator)
-    arrivals.poll(10**9)  # the pace begins
-    now_ns = operator.next_due_ns()
-    assert now_ns is not None
-    figures.board.given_ns[0] = now_ns
-    for patience_ns, wait_ns in ((0, 1_000), (7_000, 7_000)):
-        arrivals.patience_ns = patience_ns
-        assert arrivals.after_turn(vertices[0], now_ns) == 0
-        assert arrivals.next_look_ns <= now_ns + wait_ns
-        assert list(arrivals.due(now_ns + wait_ns - 1)) == []
-        assert list(arrivals.due(now_ns + wait_ns)) == [(vertices[0], 1)]
+    assert scheduler.desk.rows[reader.index].pending == reader.waiting() > 0
 
 
 def test_a_sink_needs_no_turn_for_a_watermark() -> None:
@@ -203,21 +158,56 @@ def test_a_sink_needs_no_turn_for_a_watermark() -> None:
 def test_an_operator_that_runs_is_not_given_out_again() -> None:
     vertices = two_sources()
     scheduler = scheduled(vertices)
-    turns = [scheduler.next_turn() for _ in range(len(vertices))]
-    scheduler.begin_epoch()
-    turns += [scheduler.next_turn() for _ in range(len(vertices))]
-    assert sum(turn is not None for turn in turns) == 2
+    turns = [turn for _ in vertices for turn in scheduler.next_turns(1)]
+    scheduler.desk.begin_epoch(NOW_NS)
+    turns += [turn for _ in vertices for turn in scheduler.next_turns(1)]
+    assert len(turns) == 2
 
 
 def test_after_a_stop_there_are_no_turns() -> None:
     scheduler = scheduled(two_sources())
     scheduler.stop()
-    assert scheduler.next_turn() is None
+    assert scheduler.next_turns() == []
     assert scheduler.stopped
     assert scheduler.sleep(Seat()) == []  # returns at once
 
 
-@pytest.mark.parametrize("readers", [1, 3, 20])  # few are refreshed one by one, many planned for together
+def test_who_is_called_after_its_turn_in_a_pass_gets_another() -> None:
+    vertices = fan_out(1)
+    scheduler = scheduled(vertices, "min_latency")
+    turns = scheduler.next_turns()
+    assert [vertex for vertex, _ in turns] == vertices
+    reader = vertices[1]
+    for turn in turns:
+        take_turn(*turn)
+    scheduler._note_called(reader)
+    scheduler.exchange([], set(), NOW_NS)  # another worker comes by; the reader is still held
+    reader.outbox.append(Watermark(7))  # what it was called for
+    following = scheduler.exchange(vertices, set(), NOW_NS)
+    assert reader in [vertex for vertex, _ in following]
+
+
+def test_of_many_readers_each_has_what_was_sent_and_not_yet_taken() -> None:
+    vertices = fan_out(20)
+    scheduler = scheduled(vertices, "min_latency")
+    rows = scheduler.desk.rows
+    for taken_before in (0, 300):
+        assert taken(scheduler) is vertices[0]
+        for reader in vertices[0].readers[:3]:
+            take_turn(reader, taken_before)
+            rows[reader.index].pending = reader.waiting()
+        take_turn(vertices[0], 300)
+        assert vertices[0].source is not None
+        vertices[0].source.has_more = True
+        for reader in vertices[0].readers:
+            scheduler.desk.dispatcher.hold(reader.index)
+        finish(scheduler, vertices[0])
+        assert [rows[r.index].pending for r in vertices[0].readers] == [
+            r.waiting() for r in vertices[0].readers
+        ]
+
+
+@pytest.mark.parametrize("readers", [1, 3, 20])  # few are looked at one by one
 def test_readers_are_eligible_as_soon_as_a_turn_has_sent_them_something(readers: int) -> None:
     vertices = fan_out(readers)
     scheduler = scheduled(vertices, "min_latency")
@@ -230,7 +220,7 @@ def test_the_longest_queue_is_the_longest_now_and_not_at_the_start_of_the_epoch(
     scheduler = scheduled(two_sources(), "congestion")
     first = taken(scheduler)
     take_turn(first, 300)
-    scheduler.finish(first, 1)
+    finish(scheduler, first)
     assert taken(scheduler) is first.readers[0]  # 300 events and a mark; a source counts as 300 at the most
 
 
@@ -241,25 +231,21 @@ def test_a_turn_without_output_wakes_no_reader() -> None:
     app.sink("out", stream.window(ps.tumbling("1h")).agg(n=ps.count()), ps.sinks.Discard())
     source_vertex, window, sink = built(app)
     scheduler = scheduled([source_vertex, window, sink], "min_latency")
-    take_turn(*_held(scheduler))  # 600 events and a watermark
-    scheduler.finish(source_vertex, 1)
+    take_turn(*scheduler.next_turns(1)[0])  # 600 events and a watermark
+    assert source_vertex.source is not None
+    source_vertex.source.has_more = True
+    finish(scheduler, source_vertex)
     assert taken(scheduler) is window
     window.edges[0].marks.clear()  # as if no mark had come: the window keeps its events
     take_turn(window, LIMIT)
-    scheduler.finish(window, 2)
+    finish(scheduler, window)
     assert taken(scheduler) is source_vertex
-    assert scheduler.next_turn() is None
-
-
-def _held(scheduler: Scheduler) -> tuple[Vertex, int]:
-    turn = scheduler.next_turn()
-    assert turn is not None
-    return turn
+    assert scheduler.next_turns() == []
 
 
 def test_a_turn_takes_what_policy_and_consumption_allow() -> None:
-    assert _held(scheduled(two_sources()))[1] == LIMIT
-    assert _held(scheduled(two_sources(), consumption=AtMost(7)))[1] == 7
+    assert scheduled(two_sources()).next_turns(1)[0][1] == LIMIT
+    assert scheduled(two_sources(), consumption=AtMost(7)).next_turns(1)[0][1] == 7
 
 
 def test_where_turns_take_a_part_of_what_there_is_nobody_goes_with_the_one_before() -> None:
@@ -272,34 +258,11 @@ def test_who_is_freed_before_a_worker_sleeps_is_taken_at_once() -> None:
     scheduler = scheduled(vertices)
     first, other = taken(scheduler), taken(scheduler)
     first.blocked = True
-    scheduler.finish(first, 1)
+    finish(scheduler, first)
     assert scheduler.next_turns() == []
     first._unblock()  # nobody sleeps yet who could be woken
     assert [vertex for vertex, _ in scheduler.sleep(Seat())] == [first]
-    assert scheduler.is_held(other)
-
-
-class _ShownBlocked:
-    """A board on which memory is freed, for an operator, in the moment in which it is shown as blocked."""
-
-    def __init__(self, vertex: Vertex) -> None:
-        self.vertex, self.shown = vertex, False
-
-    def __setitem__(self, index: int, blocked: bool) -> None:
-        if blocked:
-            self.vertex._unblock()
-        self.shown = blocked
-
-
-def test_memory_freed_while_an_operator_is_shown_as_blocked_leaves_it_as_it_is_shown() -> None:
-    vertex = two_sources()[0]
-    vertex.board = board = _ShownBlocked(vertex)  # type: ignore[assignment]
-    vertex._show_blocked(True)
-    assert vertex.blocked
-    assert board.shown
-    vertex._unblock()
-    assert not vertex.blocked
-    assert not board.shown
+    assert scheduler.desk.rows[other.index].running
 
 
 def test_a_blocked_operator_comes_back_when_its_memory_is_freed() -> None:
@@ -307,10 +270,10 @@ def test_a_blocked_operator_comes_back_when_its_memory_is_freed() -> None:
     scheduler = scheduled(vertices)
     first = taken(scheduler)
     first.blocked = True
-    scheduler.finish(first, 1)
+    finish(scheduler, first)
     other = taken(scheduler)
     assert other is not first
-    assert scheduler.next_turn() is None
+    assert scheduler.next_turns() == []
     first._unblock()
     assert taken(scheduler) is first
 
@@ -322,22 +285,24 @@ def test_below_its_thresholds_an_operator_of_the_state_policy_waits_for_an_epoch
     take_turn(source, 10)
     now_ns = 10**15
     for vertex in vertices[1:]:
-        scheduler.figures.end_turn(vertex, now_ns)  # the readers have just had a turn
-    scheduler.finish(source, now_ns)
+        scheduler.desk.rows[vertex.index].last_turn_ns = now_ns  # the readers have just had a turn
+    assert source.source is not None
+    source.source.has_more = True
+    finish(scheduler, source, now_ns=now_ns)
     assert taken(scheduler) is source  # what it could still read fills a turn
-    assert scheduler.next_turn() is None  # 10 events are below the event threshold
+    assert scheduler.next_turns() == []  # 10 events are below the event threshold
 
 
 def test_the_last_operator_that_finishes_ends_the_run() -> None:
     vertices = fan_out(2)
     scheduler = scheduled(vertices, "congestion")
     while not scheduler.stopped:
-        turn = scheduler.next_turn()
-        if turn is None:
-            scheduler.begin_epoch()
+        turns = scheduler.next_turns(1)
+        if not turns:
+            scheduler.desk.begin_epoch(NOW_NS)
             continue
-        take_turn(*turn)
-        scheduler.finish(turn[0], 1)
+        take_turn(*turns[0])
+        finish(scheduler, turns[0][0])
     assert all(vertex.finished for vertex in vertices)
 
 
@@ -365,15 +330,46 @@ def test_a_paced_source_that_was_read_empty_waits_for_its_next_event() -> None:
     app.sink("out", app.source("numbers", source, event_time="ts"), ps.sinks.Discard())
     vertices = built(app)
     scheduler = scheduled(vertices, "congestion")
-    figures, operator = scheduler.figures, vertices[0].operator
-    assert isinstance(operator, SourceOperator)
-    due_ns = operator.next_due_ns()  # asking for its events has begun the pace: one per microsecond
-    assert due_ns is not None
-    assert figures.due(0) == due_ns
-    assert figures.pending(due_ns - 1)[0] == 0
-    assert figures.pending(due_ns)[0] == 1
-    figures.set_rates(np.array([0.001, 0.0]))
-    assert figures.pending(due_ns + 5_000)[0] == 6  # by its rate so far
+    row, source_operator = scheduler.desk.rows[0], vertices[0].source
+    assert source_operator is not None
+    assert not scheduler.desk.asks  # it knows when its next event is due
+    due_ns = source_operator.next_due_ns()  # asking for its events has begun the pace: one a microsecond
+    assert row.due_ns == due_ns
+    (turn,) = scheduler.exchange([], set(), row.look_ns + 5_000, 1)
+    assert row.pending >= 1
+    source_operator.has_more = False
+    scheduler.exchange([turn[0]], set(), row.look_ns + 6_000, 0)
+    assert row.look_ns >= source_operator.next_due_ns()
+
+
+def test_a_source_that_cannot_tell_when_it_has_more_is_asked_at_every_epoch() -> None:
+    vertices = two_sources()
+    scheduler = scheduled(vertices)
+    assert scheduler.desk.asks
+    source = taken(scheduler)
+    assert source.source is not None
+    source.source.has_more = False
+    finish(scheduler, source)
+    assert taken(scheduler) is not source
+    scheduler.desk.begin_epoch(NOW_NS)
+    assert taken(scheduler) is source
+
+
+def test_sources_that_were_told_something_are_asked_again() -> None:
+    app = ps.App("a")
+    source = ps.sources.Columns({"ts": [0, 1], "x": [0, 1]}, SCHEMA, rate=0.001)
+    app.sink("out", app.source("numbers", source, event_time="ts"), ps.sinks.Discard())
+    vertices = built(app)
+    scheduler = scheduled(vertices, "min_latency")
+    while turns := scheduler.next_turns():
+        for turn in turns:
+            take_turn(*turn)
+        finish(scheduler, *[vertex for vertex, _ in turns])
+    assert vertices[0].source is not None
+    vertices[0].source.stop()
+    assert scheduler.next_turns() == []  # its next event is due in a quarter of an hour
+    scheduler.look_at_sources()
+    assert taken(scheduler) is vertices[0]
 
 
 def test_the_topology_of_a_run_has_readers_behind_their_writers() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.engine.board import SLEEPING, Board
 from penstock.engine.sleepers import Seat, Sleepers, wait
+from penstock.scheduling.dispatch.board import Head
 
 
 def test_the_first_to_sleep_watches_the_clock_until_it_leaves() -> None:
-    sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
+    sleepers, first, second = Sleepers(Head()), Seat(), Seat()
     assert sleepers.add(first, 10)
     assert not sleepers.unwatched  # it wakes up by itself
     assert not sleepers.add(second, 10)
@@ -18,7 +18,7 @@ def test_the_first_to_sleep_watches_the_clock_until_it_leaves() -> None:
 
 
 def test_one_that_knows_of_something_earlier_watches_instead() -> None:
-    sleepers, first, second, third = Sleepers(Board(1)), Seat(), Seat(), Seat()
+    sleepers, first, second, third = Sleepers(Head()), Seat(), Seat(), Seat()
     assert sleepers.add(first, 10)
     assert sleepers.add(second, 9)
     assert not sleepers.add(third, 9)
@@ -27,28 +27,28 @@ def test_one_that_knows_of_something_earlier_watches_instead() -> None:
 
 
 def test_one_that_may_not_watch_leaves_it_to_the_next() -> None:
-    sleepers, first, second = Sleepers(Board(1)), Seat(), Seat()
+    sleepers, first, second = Sleepers(Head()), Seat(), Seat()
     assert not sleepers.add(first, None)
     assert sleepers.add(second, 10)
 
 
 def test_the_last_to_fall_asleep_is_woken_first() -> None:
-    board = Board(1)
-    sleepers, first, second = Sleepers(board), Seat(), Seat()
+    head = Head()
+    sleepers, first, second = Sleepers(head), Seat(), Seat()
     sleepers.add(first, 10)
     sleepers.add(second, 10)
-    assert board.number[SLEEPING] == 2
+    assert head.sleeping == 2
     sleepers.wake()
     wait(second, None)  # returns at once
     sleepers.remove(second)
-    assert board.number[SLEEPING] == 1
+    assert head.sleeping == 1
     sleepers.wake(5)  # more than there are
     wait(first, None)
-    assert board.number[SLEEPING] == 0
+    assert head.sleeping == 0
 
 
 def test_one_that_was_woken_just_when_its_time_had_come_sleeps_again_the_next_time() -> None:
-    sleepers, seat = Sleepers(Board(1)), Seat()
+    sleepers, seat = Sleepers(Head()), Seat()
     sleepers.add(seat, 10)
     wait(seat, 0)  # its time has come
     sleepers.wake()  # before it could say so
@@ -57,11 +57,11 @@ def test_one_that_was_woken_just_when_its_time_had_come_sleeps_again_the_next_ti
 
 
 def test_after_its_time_a_worker_no_longer_counts_as_asleep() -> None:
-    board = Board(1)
-    sleepers, seat = Sleepers(board), Seat()
+    head = Head()
+    sleepers, seat = Sleepers(head), Seat()
     sleepers.add(seat, 10)
     wait(seat, 0)
     sleepers.remove(seat)
-    assert board.number[SLEEPING] == 0
+    assert head.sleeping == 0
     sleepers.wake_all()  # wakes nobody
     assert not seat.lock.acquire(blocking=False)

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.scheduling.policy import Plan, Snapshot
+from penstock.scheduling.dispatch.dispatcher import Dispatcher, priorities
+from penstock.scheduling.dispatch.rules import Rules
+from penstock.scheduling.observation import Observation
+from penstock.scheduling.policy import Plan, Policy, Snapshot
 from penstock.scheduling.topology import Topology
 
 MS = 1_000_000
@@ -69,7 +72,41 @@ def example(pending: Sequence[int] = EXAMPLE_PENDING, **more: Any) -> Snapshot:
     return snapshot(pending, EXAMPLE, **{**given, **more})
 
 
-def order(plan: Plan) -> list[int]:
-    """The eligible operators as the scheduling queue gives them out."""
-    chosen = [number for number, value in enumerate(plan.priority) if value > 0]
-    return sorted(chosen, key=lambda number: (-plan.priority[number], -number))
+def order(plan: Plan, given: Snapshot) -> list[int]:
+    """The eligible operators as the dispatcher gives them out by this plan."""
+    priority = priorities(plan, given)
+    chosen = [number for number, value in enumerate(priority) if value > 0]
+    return sorted(chosen, key=lambda number: (-priority[number], -number))
+
+
+class Queue:
+    """The dispatcher without any rule of its own: what the policy makes of operators that have more."""
+
+    def __init__(self, topology: Topology, policy: Policy, given: Snapshot) -> None:
+        self._dispatcher = Dispatcher(topology, policy, given.turn_limit, given.epoch_ns, 1, Rules.none())
+        self._now_ns, self._pending = given.now_ns + 1, given.pending.tolist()
+        board = self._dispatcher.board
+        board.columns["pending"] = given.pending
+        board.columns["since_ns"] = given.waiting_since_ns
+        board.columns["last_turn_ns"] = given.last_turn_ns
+        count = len(given.pending)
+        seen = Observation(topology, 1, np.zeros(count), np.ones(count, bool))
+        self._dispatcher.plan(given.now_ns, seen)
+
+    def take(self) -> int:
+        """Who goes first now; it keeps its turn."""
+        assert self._dispatcher.exchange(0, self._now_ns)
+        return int(self._dispatcher.board.given[0].operator)
+
+    def turn(self, left: int | None = None) -> int:
+        """Who goes first now, and comes back with as much as it had, or with this."""
+        operator, board = self.take(), self._dispatcher.board
+        board.returned[0] = operator
+        board.operators[operator].seen = self._pending[operator] if left is None else left
+        self._now_ns += 1
+        self._dispatcher.exchange(1, self._now_ns, 0)
+        return operator
+
+    def tell(self, operator: int, pending: int) -> None:
+        """So much waits for it now."""
+        self._dispatcher.tell(operator, pending, self._now_ns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from tests.scheduling.snapshots import (
     C,
     D,
     E,
+    Queue,
     chain,
     example,
     order,
@@ -30,29 +33,26 @@ from tests.scheduling.snapshots import (
 
 def test_first_come_takes_who_has_waited_longest_and_sends_it_to_the_end_of_the_line() -> None:
     policy = FirstCome()
-    plan, state = policy.plan(snapshot([1, 1, 0, 1], now_ns=100, since_ns=[90, 30, 0, 60]), None)
-    assert order(plan) == [1, 3, 0]
-    assert 0.0 < policy.refresh(1, 5, plan, state) < plan.priority.max()
-    assert policy.refresh(1, 5, plan, state) <= plan.priority[plan.priority > 0].min()
-    assert policy.refresh(1, 0, plan, state) == 0.0
+    given = snapshot([1, 1, 0, 1], now_ns=100, since_ns=[90, 30, 0, 60])
+    plan, _ = policy.plan(given, None)
+    assert order(plan, given) == [1, 3, 0]
+    later = replace(given, waiting_since_ns=np.array([90, 130, 0, 60]))  # the second has had a turn
+    queue = Queue(given.topology, policy, later)
+    assert [queue.take() for _ in range(3)] == [3, 0, 1]
 
 
 def test_round_robin_goes_on_after_the_operator_that_ran_last() -> None:
     policy = RoundRobin()
     state = policy.initial_state(chain(4))
-    assert order(policy.plan(snapshot([5, 0, 7, 1]), state)[0]) == [0, 2, 3]
+    given = snapshot([5, 0, 7, 1])
+    assert order(policy.plan(given, state)[0], given) == [0, 2, 3]
     ran = snapshot([5, 9, 7, 1], last_turn_ns=[3, 8, 2, 0])
-    assert order(policy.plan(ran, state)[0]) == [2, 3, 0, 1]
+    assert order(policy.plan(ran, state)[0], ran) == [2, 3, 0, 1]
 
 
 def test_round_robin_gives_nobody_a_second_turn_before_all_had_one() -> None:
-    policy = RoundRobin()
-    plan, state = policy.plan(snapshot([9, 9, 9]), policy.initial_state(chain(3)))
-    after_one = policy.refresh(0, 9, plan, state, current=plan.priority[0])
-    assert 0.0 < after_one < plan.priority[2] < plan.priority[1]
-    after_two = policy.refresh(1, 9, plan, state, current=plan.priority[1])
-    assert after_two < after_one  # and the second round has the same order
-    assert policy.refresh(0, 0, plan, state, current=after_one) == 0.0
+    queue = Queue(chain(3), RoundRobin(), snapshot([9, 9, 9]))
+    assert [queue.turn() for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_min_cost_goes_in_post_order_from_the_sinks() -> None:
@@ -68,15 +68,16 @@ def test_min_cost_goes_in_post_order_from_the_sinks() -> None:
     assert post_order(apart) == (0, 2, 1, 3)
     policy = MinCost()
     state = policy.initial_state(apart)
-    assert order(policy.plan(snapshot([1, 1, 1, 1], apart), state)[0]) == [0, 2, 1, 3]
+    given = snapshot([1, 1, 1, 1], apart)
+    assert order(policy.plan(given, state)[0], given) == [0, 2, 1, 3]
     went = snapshot([1, 1, 1, 1], apart, last_turn_ns=[1, 0, 2, 0])
-    assert order(policy.plan(went, state)[0]) == [1, 3, 0, 2]
+    assert order(policy.plan(went, state)[0], went) == [1, 3, 0, 2]
 
 
 def test_min_latency_takes_the_lowest_output_cost() -> None:
     policy = MinLatency()
     plan, _ = policy.plan(example(), policy.initial_state(EXAMPLE))
-    assert order(plan) == [E, D, C, B, A]
+    assert order(plan, example()) == [E, D, C, B, A]
 
 
 def test_highest_rate_divides_what_comes_out_by_all_the_time_it_takes() -> None:
@@ -91,7 +92,7 @@ def test_highest_rate_counts_every_way_that_events_take() -> None:
     found = output_rate(EXAMPLE, np.full(5, 0.5), np.array(EXAMPLE_SELECTIVITY))
     assert found == pytest.approx([0.55 / 2.275, 0.55 / 1.775, 0.25 / 0.625, 0.3 / 0.65, 1 / 0.5])
     policy = HighestRate()
-    assert order(policy.plan(example(), policy.initial_state(EXAMPLE))[0]) == [E, D, C, B, A]
+    assert order(policy.plan(example(), policy.initial_state(EXAMPLE))[0], example()) == [E, D, C, B, A]
 
 
 def test_the_lower_envelope_of_a_progress_chart() -> None:
@@ -114,10 +115,10 @@ def test_an_operator_on_several_paths_takes_its_steepest_slope() -> None:
 def test_min_memory_goes_down_the_steepest_slope_from_its_start() -> None:
     policy = MinMemory()
     given = snapshot([1, 1, 1], cost_ns=[1.0, 1.0, 10.0], selectivity=[0.9, 0.1, 1.0])
-    assert order(policy.plan(given, policy.initial_state(given.topology))[0]) == [0, 1, 2]
+    assert order(policy.plan(given, policy.initial_state(given.topology))[0], given) == [0, 1, 2]
     # where events become more, the slope is negative, and the priority still is not
     more = snapshot([1, 1], cost_ns=[1.0, 1.0], selectivity=[5.0, 1.0])
-    assert (policy.plan(more, policy.initial_state(more.topology))[0].priority > 0).all()
+    assert (policy.plan(more, policy.initial_state(more.topology))[0].potential > 0).all()
 
 
 def test_random_is_the_same_for_the_same_seed_and_another_one_each_time() -> None:
@@ -128,7 +129,7 @@ def test_random_is_the_same_for_the_same_seed_and_another_one_each_time() -> Non
         state = policy.initial_state(given.topology)
         for _ in range(plans):
             plan, state = policy.plan(given, state)
-            found.append(order(plan))
+            found.append(order(plan, given))
         return found
 
     assert drawn(1, 3) == drawn(1, 3)
@@ -138,9 +139,7 @@ def test_random_is_the_same_for_the_same_seed_and_another_one_each_time() -> Non
 
 
 def test_random_draws_anew_when_a_turn_ends() -> None:
-    policy = RandomOrder()
-    plan, state = policy.plan(snapshot([1, 1]), 0)
-    again = policy.refresh(0, 1, plan, state, current=float(plan.priority[0]))
-    assert 0.0 < again <= 1.0
-    assert again != plan.priority[0]
-    assert policy.refresh(0, 0, plan, state, current=0.5) == 0.0
+    queue = Queue(chain(6), RandomOrder(), snapshot([9] * 6))
+    drawn = [queue.turn() for _ in range(60)]
+    assert len(set(drawn)) > 2
+    assert len({tuple(drawn[place : place + 6]) for place in range(0, 60, 6)}) > 5  # no round is like another

@@ -1,51 +1,55 @@
-"""Algorithm 1 of enjima, for all operators and for one."""
+"""Algorithm 1 of enjima: who is worth a turn."""
 
 from __future__ import annotations
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+import math
 
-from penstock.scheduling.eligibility import OVERDUE, eligible_priority, is_eligible
+import numpy as np
+
+from penstock.scheduling.dispatch.dispatcher import priorities
+from penstock.scheduling.dispatch.machine import OVERDUE
+from penstock.scheduling.policy import Order, Plan
+from penstock.scheduling.topology import Topology
 from tests.scheduling.snapshots import snapshot
 
 
-def priorities(pending: list[int], idle: list[int], limit: int = 1_000) -> list[float]:
-    one = snapshot(pending, now_ns=100, last_turn_ns=[100 - time for time in idle])
-    limits, idle_ns = np.full(len(pending), limit), np.full(len(pending), 5.0)
-    return eligible_priority(one, np.arange(1.0, len(pending) + 1), limits, 4.0, idle_ns).tolist()
+def found(
+    pending: list[int],
+    idle: list[int],
+    limit: int = 1_000,
+    since: list[int] | None = None,
+    overdue: float = math.inf,
+    kind: str = "map",
+) -> list[float]:
+    """Priorities at 100 ns where 4 events, or 5 ns without a turn, are enough; by itself operator i has i."""
+    count = len(pending)
+    topology = Topology(((),) * count, (kind,) * count)
+    last = [100 - time for time in idle]
+    given = snapshot(pending, topology, now_ns=100, last_turn_ns=last, since_ns=since)
+    potential, limits = np.arange(1.0, count + 1), np.full(count, limit)
+    return priorities(Plan(potential, limits, Order.FIXED, 4, 5.0, overdue), given).tolist()
 
 
 def test_as_many_events_as_the_threshold_are_enough() -> None:
-    assert priorities([3, 4, 5], [0, 0, 0]) == [0.0, 2.0, 3.0]
+    assert found([3, 4, 5], [0, 0, 0]) == [0.0, 2.0, 3.0]
 
 
 def test_few_events_are_enough_after_more_than_the_idle_threshold() -> None:
-    assert priorities([1, 1, 1], [4, 5, 6]) == [0.0, 0.0, 3.0]
+    assert found([1, 1, 1], [4, 5, 6]) == [0.0, 0.0, 3.0]
 
 
 def test_without_events_nobody_is_eligible_however_long_idle() -> None:
-    assert priorities([0, 0], [0, 90]) == [0.0, 0.0]
+    assert found([0, 0], [0, 90]) == [0.0, 0.0]
 
 
 def test_events_that_fill_a_turn_are_enough() -> None:
-    assert priorities([1, 2, 3], [0, 0, 0], limit=2) == [0.0, 2.0, 3.0]
+    assert found([1, 2, 3], [0, 0, 0], limit=2) == [0.0, 2.0, 3.0]
 
 
-@given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 9))
-def test_the_answer_for_one_is_the_answer_for_all(pending: int, idle: int, limit: int) -> None:
-    assert is_eligible(pending, idle, limit, 4.0, 5.0) == (priorities([pending], [idle], limit) == [1.0])
-
-
-def test_every_operator_has_an_idle_threshold_of_its_own() -> None:
-    one = snapshot([1, 1], now_ns=100, last_turn_ns=[94, 94])
-    assert eligible_priority(
-        one, np.array([1.0, 2.0]), np.array([9, 9]), 4.0, np.array([5.0, 50.0])
-    ).tolist() == [1.0, 0.0]
+def test_a_source_is_let_in_by_its_time_however_few_its_events() -> None:
+    assert found([0, 1], [0, 0], kind="source") == [0.0, 2.0]
 
 
 def test_who_is_overdue_goes_first_and_the_longest_before() -> None:
-    one = snapshot([1, 1, 1, 0], now_ns=100, last_turn_ns=[0, 0, 0, 0], since_ns=[85, 84, 10, 1])
-    idle_ns, limits = np.full(4, 5.0), np.full(4, 9)
-    found = eligible_priority(one, np.array([7.0, 6.0, 5.0, 4.0]), limits, 4.0, idle_ns, overdue_ns=10.0)
-    assert found.tolist() == [7.0, OVERDUE + 1.0, OVERDUE + 75.0, 0.0]
+    since = [85, 84, 10, 0]
+    assert found([1, 1, 1, 0], [100] * 4, since=since, overdue=10.0) == [1.0, OVERDUE + 1, OVERDUE + 75, 0.0]

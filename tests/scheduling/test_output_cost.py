@@ -29,6 +29,24 @@ def test_a_chain_by_hand() -> None:
     assert found == pytest.approx([18.0, 10.0, 4.0])
 
 
+def test_what_many_queries_share_costs_as_much_as_all_of_them_and_brings_what_the_best_does() -> None:
+    # A source of 2 ns that 150 filters read, 3 ns each, of which one event in two passes, each before a sink
+    # of 4 ns. S̄ of the source is 0.5, however many read it; its cost is its own, 2 / 0.5, and that of all
+    # behind it, 3 / 0.5 + 4 each.
+    queries = 150
+    children = (
+        tuple(range(1, queries + 1)),
+        *((queries + n,) for n in range(1, queries + 1)),
+        *((),) * queries,
+    )
+    shared = Topology(children, ("source", *("filter",) * queries, *("sink",) * queries))
+    cost_ns = np.array([2.0, *[3.0] * queries, *[4.0] * queries])
+    selectivity = np.array([1.0, *[0.5] * queries, *[1.0] * queries])
+    found = output_cost(shared, cost_ns, selectivity)
+    assert found[0] == pytest.approx(2 / 0.5 + queries * (3 / 0.5 + 4))
+    assert found[1] == pytest.approx(3 / 0.5 + 4)  # so whoever reads a shared operator goes before it
+
+
 def test_an_operator_that_nobody_reads_is_its_own_end() -> None:
     lone = Topology(((), ()), ("source", "map"))
     assert output_cost(lone, np.array([2.0, 3.0]), np.array([1.0, 0.5])) == pytest.approx([2.0, 6.0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,28 +12,28 @@ from hypothesis import strategies as st
 from penstock.query.errors import PenstockError
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.congestion import Congestion
+from penstock.scheduling.dispatch.dispatcher import priorities
 from penstock.scheduling.state_based import StateBased
 from penstock.scheduling.thresholds import Adaptation
-from tests.scheduling.snapshots import MS, chain, order, snapshot
+from tests.scheduling.snapshots import MS, Queue, chain, order, snapshot
 
 names = st.sampled_from(sorted(POLICIES))
 queues = st.lists(st.integers(0, 20), min_size=1, max_size=30)
 
 
 def test_congestion_takes_the_longest_queue_first_and_of_equal_ones_the_one_downstream() -> None:
-    policy = Congestion()
-    plan, state = policy.plan(snapshot([3, 9, 0, 3]), policy.initial_state(chain(4)))
-    assert order(plan) == [1, 3, 0]
-    assert policy.refresh(2, 50, plan, state) > plan.priority[1]  # its queue has become the longest
-    assert policy.refresh(2, 0, plan, state) == 0.0
+    queue = Queue(chain(4), Congestion(), snapshot([3, 9, 0, 3]))
+    assert queue.turn(left=0) == 1
+    queue.tell(2, 50)  # its queue has become the longest
+    assert [queue.turn(left=0) for _ in range(3)] == [2, 3, 0]
 
 
 def test_for_congestion_a_source_counts_as_half_a_turn_at_the_most() -> None:
-    policy = Congestion()
-    plan, state = policy.plan(snapshot([10**9, 51, 40], turn_limit=100), policy.initial_state(chain(3)))
-    assert order(plan) == [1, 0, 2]
-    assert policy.refresh(0, 10**9, plan, state) == 50.0
-    assert policy.refresh(0, 7, plan, state) == 7.0
+    given = snapshot([10**9, 51, 40], turn_limit=100)
+    plan, _ = Congestion().plan(given, None)
+    assert priorities(plan, given).tolist() == [50.0, 51.0, 40.0]
+    given = snapshot([7, 51, 40], turn_limit=100)
+    assert priorities(plan, given).tolist() == [7.0, 51.0, 40.0]
 
 
 @given(names, queues)
@@ -41,7 +43,7 @@ def test_everyone_with_work_is_eligible_in_the_end_and_nobody_else_ever(
     policy = policy_named(name)
     one = snapshot(pending, now_ns=10_000 * MS)  # idle for longer than any threshold
     plan, _ = policy.plan(one, policy.initial_state(one.topology))
-    assert sorted(order(plan)) == [i for i, count in enumerate(pending) if count]
+    assert sorted(order(plan, one)) == [i for i, count in enumerate(pending) if count]
     assert (plan.limit >= 1).all()
     assert (plan.limit <= one.turn_limit).all()
     assert (plan.potential[one.pending > 0] > 0).all()
@@ -54,8 +56,9 @@ def test_a_policy_is_a_function_of_its_arguments(name: str, pending: list[int], 
     state = policy.initial_state(one.topology)
     before = one.pending.copy()
     first, second = policy.plan(one, state)[0], policy.plan(one, state)[0]
-    assert np.array_equal(first.priority, second.priority)
+    assert np.array_equal(first.potential, second.potential)
     assert np.array_equal(first.limit, second.limit)
+    assert np.array_equal(priorities(first, one), priorities(second, one))
     assert np.array_equal(one.pending, before)
 
 
@@ -63,18 +66,17 @@ def test_a_policy_is_a_function_of_its_arguments(name: str, pending: list[int], 
 def test_an_operator_without_work_sinks_to_zero(name: str, pending: list[int]) -> None:
     policy = policy_named(name)
     one = snapshot(pending, now_ns=MS)
-    plan, state = policy.plan(one, policy.initial_state(one.topology))
-    for operator in range(len(pending)):
-        assert policy.refresh(operator, 0, plan, state, current=1.0, idle_ns=10_000 * MS) == 0.0
-        assert policy.refresh(operator, 10_000, plan, state, idle_ns=10_000 * MS) > 0.0
+    plan, _ = policy.plan(one, policy.initial_state(one.topology))
+    later = replace(one, now_ns=10_000 * MS, pending=np.array([10_000, 0] * len(pending))[: len(pending)])
+    assert (priorities(plan, later)[::2] > 0.0).all()
+    assert (priorities(plan, later)[1::2] == 0.0).all()
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_graph_of_one_operator_works(name: str) -> None:
     policy = policy_named(name)
-    plan, state = policy.plan(snapshot([4], chain(1), now_ns=MS * 2), policy.initial_state(chain(1)))
-    assert order(plan) == [0]
-    assert policy.turn_limit(0, MS * 2, plan, state) >= 1
+    queue = Queue(chain(1), policy, snapshot([4], chain(1), now_ns=MS * 2))
+    assert [queue.turn() for _ in range(3)] == [0, 0, 0]
 
 
 def test_an_unknown_policy_names_those_there_are() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from penstock.scheduling.dispatch.dispatcher import priorities
 from penstock.scheduling.min_latency import MinLatency
 from penstock.scheduling.policy import Policy
-from penstock.scheduling.queue import SchedulingQueue
 from penstock.scheduling.state_based import State, StateBased
 from penstock.scheduling.thresholds import Adaptation, Range
 from tests.scheduling.snapshots import (
@@ -37,11 +39,9 @@ def decisions(policy: Policy, count: int) -> list[int]:
     pending, last_ns, now_ns, made = list(EXAMPLE_PENDING), [0] * 5, 0, []
     state = policy.initial_state(EXAMPLE)
     for _ in range(count):
-        plan, state = policy.plan(example(pending, now_ns=now_ns, last_turn_ns=last_ns), state)
-        queue = SchedulingQueue(5)
-        queue.load(plan.priority)
-        chosen = queue.pop()
-        assert chosen is not None
+        given = example(pending, now_ns=now_ns, last_turn_ns=last_ns)
+        plan, state = policy.plan(given, state)
+        chosen = order(plan, given)[0]
         made.append(chosen)
         taken = min(pending[chosen], 4)
         pending[chosen] -= taken
@@ -65,17 +65,30 @@ def test_min_latency_needs_more_decisions_for_the_same_example() -> None:
 
 def test_at_first_the_operators_below_the_event_threshold_have_priority_zero() -> None:
     plan, _ = STABLE.plan(example(), STABLE.initial_state(EXAMPLE))
-    assert order(plan) == [D, C, A]
-    assert plan.priority[[B, E]].tolist() == [0.0, 0.0]
+    assert order(plan, example()) == [D, C, A]
+    assert priorities(plan, example())[[B, E]].tolist() == [0.0, 0.0]
     assert plan.potential == pytest.approx(1 / (np.array([7.5, 5.8333, 2.5, 2.1667, 0.5]) * MS), rel=1e-4)
 
 
 def test_a_worker_that_returns_an_operator_finds_it_eligible_or_not() -> None:
-    plan, state = STABLE.plan(example(), STABLE.initial_state(EXAMPLE))
-    assert STABLE.refresh(E, 4, plan, state) == plan.potential[E]
-    assert STABLE.refresh(E, 3, plan, state) == 0.0
-    assert STABLE.refresh(E, 3, plan, state, idle_ns=6 * MS) == plan.potential[E]
-    assert STABLE.refresh(E, 0, plan, state, idle_ns=6 * MS) == 0.0
+    plan, _ = STABLE.plan(example(), STABLE.initial_state(EXAMPLE))
+
+    def of_sink(pending: int, now_ns: int = 0) -> float:
+        return float(priorities(plan, example([1, 1, 1, 1, pending], now_ns=now_ns))[E])
+
+    assert of_sink(4) == plan.potential[E]
+    assert of_sink(3) == 0.0
+    assert of_sink(3, 6 * MS) == plan.potential[E]
+    assert of_sink(0, 6 * MS) == 0.0
+
+
+def test_a_beat_s_worth_of_events_is_worth_a_turn_of_its_operator() -> None:
+    policy = StateBased(replace(STABLE.adaptation, events=Range(400.0, 500.0, 0.0), of_beat=0.5))
+    of = replace(example([0, 9, 9, 10, 0]), arriving_per_ns=np.full(5, 2e-6), beat_ns=10 * MS)
+    plan, state = policy.plan(of, policy.initial_state(EXAMPLE))
+    assert order(plan, of) == [D]  # a beat brings 20 events
+    plan, _ = policy.plan(replace(of, cost_ns=of.cost_ns.copy(), beat_ns=5 * MS), state)
+    assert order(plan, of) == [D, C, B]
 
 
 def test_a_query_that_becomes_slower_goes_first() -> None:
@@ -87,12 +100,12 @@ def test_a_query_that_becomes_slower_goes_first() -> None:
 def test_a_turn_is_as_long_as_the_epoch_and_ends_with_it() -> None:
     policy = StateBased(least_events=20)
     given = snapshot([5_000, 5_000], now_ns=7 * MS, cost_ns=[100.0, 20_000.0], turn_limit=8_000)
-    plan, state = policy.plan(given, policy.initial_state(given.topology))
+    plan, _ = policy.plan(given, policy.initial_state(given.topology))
     assert plan.limit.tolist() == [8_000, 50]  # 1 ms at 100 ns is 10,000, above the limit of the settings
     assert plan.deadline_ns == 8 * MS
-    assert policy.turn_limit(0, 7 * MS + MS // 2, plan, state) == 5_000
-    assert policy.turn_limit(1, 7 * MS + MS // 2, plan, state) == 25
-    assert policy.turn_limit(1, 9 * MS, plan, state) == 20  # the epoch is over: N_min
+    assert plan.cost_ns is given.cost_ns
+    assert plan.least_turn is not None
+    assert plan.least_turn.tolist() == [20, 20]  # N_min, where the epoch is over
 
 
 def test_thresholds_are_adapted_once_a_period_and_are_part_of_the_state() -> None:
@@ -117,11 +130,3 @@ def test_priorities_are_computed_anew_when_the_measured_figures_change() -> None
     slower = example(cost_ns=[2 * cost for cost in EXAMPLE_COST_NS])
     again, _ = STABLE.plan(slower, state)
     assert again.potential == pytest.approx(plan.potential / 2)
-
-
-def test_a_source_waits_longer_the_less_time_workers_have() -> None:
-    adaptation = Adaptation(Range(4.0, 5.0, 0.0), Range(1.0 * MS, 2.0 * MS, 0.0), source_idle=10.0)
-    assert adaptation.source_idle_ns(1.0 * MS, 1.0) == 10.0 * MS
-    assert adaptation.source_idle_ns(1.0 * MS, 0.375) == 5.0 * MS
-    assert adaptation.source_idle_ns(1.0 * MS, 0.8) == 10.0 * MS  # a quarter is lost by waiting for others
-    assert adaptation.source_idle_ns(1.0 * MS, 0.01) == 1.0 * MS  # as long as anyone

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from penstock.scheduling.thresholds import Adaptation, Range, Thresholds
 
 PAPER = Adaptation()
@@ -46,6 +48,18 @@ def test_a_change_that_helped_is_followed_by_another() -> None:
 def test_after_going_back_the_next_look_tries_again() -> None:
     reverted = PAPER.adapt(PAPER.adapt(PAPER.initial(), 0.5), 0.6)
     assert PAPER.adapt(reverted, 0.7).events == 1_700.0
+
+
+def test_the_event_threshold_is_a_share_of_what_a_beat_brings() -> None:
+    node = Adaptation.for_block(384, 100_000)
+    now = node.initial()
+    beat = np.array([0.0, 7.0, 900.0, 10_000.0])
+    assert np.array_equal(node.least_events(now, beat), [1, 4, 450, 1_000])
+    grown = now._replace(events=1_500.0)
+    assert np.array_equal(node.least_events(grown, beat), [1, 6, 675, 1_500])
+    assert (
+        node.least_events(now, None) == PAPER.least_events(now, beat) == 1_000
+    )  # nothing is known; the paper's
 
 
 def test_the_event_threshold_grows_with_the_block_up_to_a_part_of_what_can_wait() -> None:

@@ -35,12 +35,10 @@ POLICIES = (
 Predicted = Mapping[str, Mapping[float, float]]
 Measured = Mapping[str, Mapping[float, Sequence[float]]]
 
-_ALONE_BELOW_NS = 50_000  # as in the engine's hand-overs
 #: Markers of a source, measured and simulated. At the engine's 50 ms a run would look at latency at a dozen
 #: moments, and their 99th percentile would be the worst of them.
 MARK_EVERY_MS = 5
-#: With fifty operators the engine's plans are as far apart as it lets them be.
-_PLAN_EVERY_EPOCHS = 10
+_PLAN_NS = 100_000  # what the engine's plans of fifty operators take
 _DRAIN_S = 0.3
 SEEDS = 3
 
@@ -72,11 +70,10 @@ def run_like(node: Node, lengths: Lengths) -> Run:
         turn_limit=node.turn_limit,
         adaptation=node.adaptation,
         epoch_ns=node.epoch_us * 1_000,
-        plan_every_ns=_PLAN_EVERY_EPOCHS * node.epoch_us * 1_000,
+        plan_ns=_PLAN_NS,
         capacity=node.max_chunks * node.chunk_blocks * node.block_events,
         reads_by_epoch=True,
-        alone_below_ns=_ALONE_BELOW_NS,
-        passes=True,
+        rules=node.rules,
     )
 
 

@@ -22,7 +22,6 @@ from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import Input, Node, Port
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
-from penstock.scheduling.catalogue import policy_named
 from penstock.spark.batches.exports import PartialCollector, RowShipper, SinkCollector
 from penstock.spark.batches.messages import Message, RowFormat, pack_states, unpack_states
 from penstock.spark.batches.results import ResultFiles
@@ -71,8 +70,9 @@ class StageEngine:
         for vertex in vertices:
             for outlet in vertex.outlets:
                 outlet.pool.readers = len(outlet.edges)
-        policy = policy_named(settings.scheduling, settings.adaptation)
-        self.engine = InlineEngine(vertices, settings.turn_limit, policy)
+        self.engine = InlineEngine(
+            vertices, settings.turn_limit, settings.policy, passes=settings.rules.passes
+        )
         self._routes = {
             self._numbers[node.id]: route
             for node in (*stages.collectors(stage), *stages.routed(stage))

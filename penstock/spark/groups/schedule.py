@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.scheduling.catalogue import policy_named
+from penstock.scheduling.dispatch.dispatcher import priorities
 from penstock.scheduling.policy import Policy, Snapshot
 from penstock.scheduling.topology import Topology
 
@@ -75,11 +76,13 @@ class GroupSchedule:
         groups goes first. Where the policy finds none eligible, the one that waits longest goes.
         """
         overdue = [group for group in waiting if self._known[group].passed_over >= self.groups]
-        plan, self._state = self._policy.plan(self._snapshot(waiting, now_ns), self._state)
+        snapshot = self._snapshot(waiting, now_ns)
+        plan, self._state = self._policy.plan(snapshot, self._state)
+        priority = priorities(plan, snapshot)
         chosen = min(
             overdue or waiting,
             key=lambda group: (
-                -max(float(plan.priority[group]), 0.0),
+                -float(priority[group]),
                 self._known[group].waiting_since_ns,
                 group,
             ),

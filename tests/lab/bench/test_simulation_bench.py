@@ -40,6 +40,7 @@ from penstock.engine.node import Node
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
 from penstock.metrics.turns import Turn
+from penstock.scheduling.dispatch.rules import Rules
 
 PREDICTED = {"a": {1e6: 10.0, 2e6: 1_000.0}, "b": {1e6: 20.0, 2e6: 500.0}, "c": {1e6: 20.5, 2e6: 50.0}}
 MEASURED = {
@@ -134,7 +135,7 @@ def test_simulated_runs_have_the_engine_s_limits() -> None:
     run = run_like(Node(block_events=100, max_chunks=3), Lengths(0.5, 1.5))
     assert (run.seconds, run.turn_limit, run.capacity) == (2.0, 200, 300)
     assert run.reads_by_epoch
-    assert run.passes
+    assert run.rules == Rules()
     assert run.adaptation == Node(block_events=100, max_chunks=3).adaptation
 
 
@@ -148,7 +149,8 @@ def test_predictions_are_by_policy_and_rate_and_grow_with_the_load() -> None:
     assert list(p99_ms) == ["state", "min_cost", THREADS]
     for by_rate in p99_ms.values():
         assert by_rate[2e6] < by_rate[80e6]
-    assert p99_ms["state"][2e6] > p99_ms["min_cost"][2e6]  # its sources wait for 10 ms
+    # With every policy sources wait equally long.
+    assert p99_ms["state"][2e6] == pytest.approx(p99_ms["min_cost"][2e6], rel=0.5)
 
 
 def test_the_highest_rate_lies_where_the_latency_reaches_the_limit() -> None:

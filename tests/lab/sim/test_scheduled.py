@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from lab.sim.results import SimResult
 from lab.sim.scheduled import Run, simulate_scheduled
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.consumption import AtMost
+from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.thresholds import Adaptation, Range
 from tests.lab.sim.graphs import At, line, side_by_side
+from tests.scheduling.dispatch.checked import Checked
 
 MS = 1_000_000
 
@@ -136,30 +139,10 @@ def test_a_writer_is_held_back_while_its_reader_is_full() -> None:
     assert result.processed.tolist() == [6, 6]
 
 
-def test_sources_read_by_epochs_wait_for_the_next_one() -> None:
-    graph = side_by_side(10.0, arrivals={0: At(((100, 1),))})
+def test_a_source_that_is_read_by_epochs_is_looked_at_when_it_is_due_and_then_after_an_epoch() -> None:
+    graph = side_by_side(10.0, arrivals={0: At(((100, 1), (150, 1)))})
     result = run_of(graph, 1, reads_by_epoch=True, epoch_ns=1_000)
-    assert result.latency_ns["op0"].tolist() == [910]
-
-
-def test_short_turns_are_taken_by_one_worker_alone() -> None:
-    # op0 and op1 run until 1500 and 1600; the plan of 1000 sees one event each at op2 and op3
-    arrivals = {0: At(((0, 15),)), 1: At(((0, 16),)), 2: At(((500, 1),)), 3: At(((500, 1),))}
-    graph = side_by_side(100.0, 100.0, 100.0, 100.0, arrivals=arrivals)
-
-    def ends(result: SimResult) -> list[int]:
-        return sorted(500 + int(result.latency_ns[op][0]) for op in ("op2", "op3"))
-
-    assert ends(run_of(graph, 2, epoch_ns=1_000)) == [1_600, 1_700]
-    assert ends(run_of(graph, 2, epoch_ns=1_000, alone_below_ns=500)) == [1_700, 1_800]
-
-
-def test_what_is_known_to_take_long_brings_the_second_worker_back() -> None:
-    # the same, but at 1550 op0 gets much more, and its first turn was large: 1 ns an event, 200 of them
-    arrivals = {0: At(((0, 1_500), (1_550, 200))), 1: At(((0, 16),)), 2: At(((500, 1),)), 3: At(((500, 1),))}
-    graph = side_by_side(1.0, 100.0, 100.0, 100.0, arrivals=arrivals)
-    result = run_of(graph, 2, epoch_ns=1_000, alone_below_ns=50)
-    assert 1_550 + int(result.latency_ns["op0"][1]) == 1_750
+    assert result.latency_ns["op0"].tolist() == [10, 1_110 - 150 + 10]
 
 
 def by_state(graph: SimGraph, adaptation: Adaptation, **settings: object) -> SimResult:
@@ -167,20 +150,13 @@ def by_state(graph: SimGraph, adaptation: Adaptation, **settings: object) -> Sim
     return simulate_scheduled(graph, policy_named("state", adaptation), Machine(1), 1, run)
 
 
-def test_a_source_that_is_late_goes_on_at_once_and_else_is_seen_by_the_next_plan() -> None:
-    # read at 1000, for 900 ns; the event of 1200 has waited for 700 then: more than half an epoch
-    graph = side_by_side(90.0, arrivals={0: At(((0, 10), (1_200, 1)))})
-    hasty = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0))
-    patient = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0), source_idle=10.0)
-    assert by_state(graph, hasty, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 790]
-    assert by_state(graph, patient, reads_by_epoch=True).latency_ns["op0"].tolist() == [1_900, 890]
-
-
-def test_a_patient_source_that_was_read_empty_waits_for_the_beat_where_no_plan_comes_before() -> None:
-    graph = side_by_side(90.0, arrivals={0: At(((0, 10), (1_200, 1)))})
-    patient = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0), source_idle=10.0)
-    result = by_state(graph, patient, reads_by_epoch=True, plan_every_ns=50_000)
-    assert result.latency_ns["op0"].tolist() == [1_900, 8_891]  # the beat of 10001, and 90 ns
+def test_a_patient_source_that_was_read_empty_waits_for_the_beat() -> None:
+    # nobody knows yet how busy the worker is: the patience is ten epochs, and the beats are at 10 µs, 20 µs
+    graph = side_by_side(90.0, arrivals={0: At(((100, 10), (1_200, 1)))})
+    hasty = by_state(graph, Adaptation(), reads_by_epoch=True)
+    patient = by_state(graph, Adaptation(), reads_by_epoch=True, rules=Rules(alone=False))
+    assert hasty.latency_ns["op0"].tolist() == [900, 2_000 - 1_200 + 90]
+    assert patient.latency_ns["op0"].tolist() == [900, 10_000 - 1_200 + 90]
 
 
 def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> None:
@@ -191,44 +167,57 @@ def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> Non
     graph = SimGraph(operators, ((1,), ()), {0: At(((0, 10),))})
     five = Adaptation(Range(5.0, 10.0, 1.0), Range(3_000.0, 1e6, 1.0))
     # two events are below the threshold: they go with the pass at 1000, or at the first epoch after 3000
-    assert by_state(graph, five, passes=True).latency_ns["sink"].tolist() == [1_100]
+    passes = replace(Rules.none(), passes=True)
+    assert by_state(graph, five, rules=passes).latency_ns["sink"].tolist() == [1_100]
     assert by_state(graph, five).latency_ns["sink"].tolist() == [4_100]
-
-
-def test_short_turns_are_taken_in_rounds_so_that_the_shortest_queue_has_its_turn() -> None:
-    # op3 runs until 1500. By then 3 events wait at op0, 2 at op1, 1 at op2; at 1501 op0 gets 3 more: by
-    # length it would be before op1 and op2, but those are in the round: op0 1500-1530, op1 -1550, op2 -1560
-    arrivals = {0: At(((500, 3), (1_501, 3))), 1: At(((500, 2),)), 2: At(((500, 1),)), 3: At(((0, 15),))}
-    graph = side_by_side(10.0, 10.0, 10.0, 100.0, arrivals=arrivals)
-    result = run_of(graph, 1, passes=True, epoch_ns=1_000, alone_below_ns=500)
-    assert [result.latency_ns[f"op{number}"][0] for number in range(3)] == [1_030, 1_050, 1_060]
-    assert result.processed.tolist() == [6, 2, 1, 15]
+    assert by_state(graph, five, rules=replace(passes, bounded=True)).latency_ns["sink"].tolist() == [4_100]
 
 
 def test_short_sources_are_taken_several_at_once_with_one_decision() -> None:
     arrivals = {number: At(((0, 1), (5_000, 1))) for number in range(3)}
     graph = side_by_side(10.0, 10.0, 10.0, arrivals=arrivals)
-    adaptation = Adaptation(Range(1.0, 10.0, 1.0), Range(1_000.0, 1e6, 1.0))
-    run = Run(1e-5, drain_s=0.0, adaptation=adaptation, passes=True)
     machine = Machine(1, serial_ns=7)
-    result = simulate_scheduled(graph, policy_named("state", adaptation), machine, 1, run)
+    run = Run(1e-5, drain_s=0.0, rules=replace(Rules.none(), together=True))
+    result = simulate_scheduled(graph, policy_named("min_latency"), machine, 1, run)
     # how long they take is known after the first time: three decisions, then one
     assert result.overheads.serial_ns == 4 * 7
     assert sorted(int(result.latency_ns[f"op{number}"][1]) for number in range(3)) == [17, 27, 37]
 
 
-def test_plans_may_be_farther_apart_than_epochs() -> None:
-    graph = side_by_side(10.0, arrivals={0: At(((0, 1),))})
-    assert run_of(graph, 1, epoch_ns=100_000).overheads.decisions == 11  # in 1 ms, both ends counted
-    assert run_of(graph, 1, epoch_ns=100_000, plan_every_ns=500_000).overheads.decisions == 3
+def test_plans_are_as_far_apart_as_they_take() -> None:
+    graph = side_by_side(10.0, arrivals={0: At(tuple((time, 1) for time in range(0, 1_000_000, 10_000)))})
+    assert run_of(graph, 1, epoch_ns=100_000).overheads.decisions == 10  # in 1 ms
+    assert run_of(graph, 1, epoch_ns=100_000, plan_ns=5_000).overheads.decisions == 2
 
 
 def test_there_is_no_pass_while_other_workers_have_nothing_to_do() -> None:
     graph = line(100.0, 50.0, arrivals=At(((0, 10), (100, 10))))
-    run = Run(1e-3, drain_s=0.0, passes=True)
+    run = Run(1e-3, drain_s=0.0, rules=replace(Rules.none(), passes=True))
     result = simulate_scheduled(graph, policy_named("min_latency"), Machine(2), 2, run)
     # as without: while one worker runs op1, the other goes on with op0
     assert result.latency_ns["op1"].tolist() == [1_500, 2_400]
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("rules", [Rules(), Rules.none(), Rules(alone=False, bounded=True)])
+def test_the_simulator_has_no_rule_of_its_own(
+    policy: str, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it runs is what the dispatcher gives out; and that is what its model would."""
+    monkeypatch.setattr("lab.sim.scheduled.Dispatcher", Checked)
+    before = Checked.exchanges
+    operators = (
+        SimOperator("source", Cost(Exponential(200.0), turn_ns=5_000.0)),
+        SimOperator("half", Cost(Constant(100.0), turn_ns=5_000.0), Ratio(0.5)),
+        SimOperator("left", Cost(Constant(300.0))),
+        SimOperator("right", Cost(Exponential(100.0))),
+    )
+    one = SimGraph(operators, ((1,), (2, 3), (), ()), {0: Poisson(300_000.0)})
+    adaptation = Adaptation.for_block(384, 4_000)
+    run = Run(0.03, drain_s=0.05, capacity=4_000, reads_by_epoch=True, rules=rules, turn_limit=768)
+    result = simulate_scheduled(one.repeated(3), policy_named(policy, adaptation), Machine(2), 2, run)
+    assert Checked.exchanges > before + 50
+    assert sum(len(result.latency_ns[name]) for name in result.latency_ns) > 0
 
 
 # -- what always holds --------------------------------------------------------------------------------------
@@ -244,7 +233,7 @@ def test_no_work_is_lost_or_done_twice_and_equal_seeds_give_equal_runs(policy: s
         SimOperator("right", Cost(Exponential(1_000.0))),
     )
     graph = SimGraph(operators, ((1,), (2, 3), (), ()), {0: Poisson(100_000.0)})
-    run = Run(0.02, seed=5, drain_s=0.1, passes=passes)
+    run = Run(0.02, seed=5, drain_s=0.1, rules=replace(Rules.none(), passes=passes))
 
     def simulated() -> SimResult:
         return simulate_scheduled(graph, policy_named(policy), Machine(2, operator_switch_ns=100), 2, run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.sim.passes import operators_behind
+from penstock.scheduling.dispatch.passes import operators_behind
 from penstock.scheduling.topology import Topology
 
 
