@@ -23,6 +23,7 @@ from penstock.query.user_functions import Context, Group, ProcessFunction
 from penstock.query.windows import *  # noqa: F403
 
 if TYPE_CHECKING:
+    import penstock.connectors as connectors
     import penstock.detection as detection
     import penstock.sinks as sinks
     import penstock.sources as sources
@@ -76,13 +77,14 @@ _LAZY = {
     "Node": "penstock.engine.node",
     "Rules": "penstock.scheduling.dispatch.rules",
     "Spark": "penstock.spark.runtime",
+    "connectors": "penstock.connectors",
     "detection": "penstock.detection",
     "sinks": "penstock.sinks",
     "sources": "penstock.sources",
 }
 
 if TYPE_CHECKING:
-    __all__ += ["Node", "Rules", "Spark", "detection", "sinks", "sources"]
+    __all__ += ["Node", "Rules", "Spark", "connectors", "detection", "sinks", "sources"]
 
 
 def __getattr__(name: str) -> Any:

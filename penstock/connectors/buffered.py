@@ -29,8 +29,9 @@ class BufferedReader(Reader):
     def refill(self) -> None:
         """Decodes the next batch, if there is one, and gives it to ``hold``. Called with an empty buffer."""
 
-    def hold(self, columns: Columns, count: int) -> None:
-        """Makes these events the buffer."""
+    def hold(self, columns: Columns, count: int, records: int = 0) -> None:
+        """Makes these events the buffer; they came from so many records, good and bad."""
+        self._records += records
         self._buffer, self._position, self._buffered = columns, 0, count
 
     @property

@@ -216,8 +216,7 @@ class SpoolReader(BufferedReader):
             parsed = self._parser.parse(data)
             for bad in parsed.bad:
                 self.reject(self._records + bad.record, bad.text, bad.reason)
-            self._records += parsed.records
-            self.hold(parsed.columns, parsed.count)
+            self.hold(parsed.columns, parsed.count, parsed.records)
         self._chunk = next(self._chunks, None)
 
     def _reject_cut_off(self, rest: bytes) -> None:

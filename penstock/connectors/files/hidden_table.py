@@ -9,7 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from penstock.connectors.files.durable import hidden, name_whole
-from penstock.connectors.formats.table_format import TableFormat
+from penstock.connectors.formats.tables import TableFormat
 
 GROUP_ROWS = 131_072  # rows that are written at a time: a row group
 

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from penstock.connectors.files.journal import FileJournal, InputFile
 from penstock.connectors.files.parts import FilePart
+from penstock.connectors.formats.format import Format
 from penstock.connectors.reader import Positions
 from penstock.query.errors import RunError
 
@@ -31,18 +32,12 @@ class ListedSource(Protocol):
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
 
-    def units_in(self, path: Path) -> int:
-        """How many units a file has in which its parts are measured: rows, or bytes of text."""
-
-    def units_per_event(self, path: Path) -> float:
-        """About how many of them an event takes."""
+    @property
+    def format(self) -> Format:
+        """What they are read as."""
 
     def bytes_per_event(self, path: Path) -> int:
         """About how much memory an event takes."""
-
-    def cut(self, path: Path, begin: int, place: int) -> int | None:
-        """Where a part from ``begin`` ends that is to end at about ``place``, between two records; None if
-        the file can be read in one piece only."""
 
 
 class FilePositions(Positions):
@@ -78,10 +73,10 @@ class FilePositions(Positions):
             number, begin = self._place(end)
             file = self._files[number]
             path, rest = Path(file.path), file.units - begin
-            per_event = self._source.units_per_event(path)
+            per_event = self._source.format.units_per_event(path)
             wanted = max(1, int(left * per_event))
             if rest > wanted:
-                cut = self._source.cut(path, begin, begin + wanted)
+                cut = self._source.format.cut(path, begin, begin + wanted)
                 if cut is not None:
                     return [end - begin + min(cut, file.units)]
                 if end > first:  # all of it or nothing
@@ -99,7 +94,7 @@ class FilePositions(Positions):
         if start[0] >= self._end:
             return 0
         file = self._files[self._place(start[0])[0]]
-        return math.ceil((self._end - start[0]) / self._source.units_per_event(Path(file.path)))
+        return math.ceil((self._end - start[0]) / self._source.format.units_per_event(Path(file.path)))
 
     def mark(self, start: Sequence[int]) -> str | None:
         return self._journal.mark(self._begun(start[0]))
@@ -211,7 +206,7 @@ def renew_unread(source: ListedSource, journal: FileJournal, position: int) -> N
 
 def input_file(source: ListedSource, path: Path) -> InputFile:
     """A file as it is now."""
-    return InputFile.of(path, max(1, source.units_in(path)))
+    return InputFile.of(path, max(1, source.format.units_in(path)))
 
 
 def files_changed(changes: Sequence[str]) -> RunError:

@@ -9,30 +9,26 @@ from typing import Protocol
 
 from penstock.connectors.buffered import BufferedReader
 from penstock.connectors.files.parts import FilePart
+from penstock.connectors.formats.format import Format
 from penstock.connectors.formats.lines import Parsed
 from penstock.connectors.reader import Resume
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
+from penstock.query.types import Schema
 
 _POLL_NS = 100_000_000
 
 
-class FileFormat(Protocol):
-    """What a source knows of its files."""
+class FileFolder(Protocol):
+    """A source whose files are to be found."""
 
     @property
-    def unit(self) -> str:
-        """What a record is in such a file."""
+    def schema(self) -> Schema:
+        """The columns of every event."""
 
-    def batches(self, part: FilePart, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-        """The events of a part of a file, batch by batch."""
-
-    def records_before(self, part: FilePart) -> int:
-        """How many lines or rows the file has in front of the part."""
-
-
-class FileFolder(FileFormat, Protocol):
-    """A source whose files are to be found."""
+    @property
+    def format(self) -> Format:
+        """What the files are read as."""
 
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
@@ -43,14 +39,14 @@ class FilesReader(BufferedReader):
 
     def __init__(
         self,
-        source: FileFormat,
+        source: FileFolder,
         parts: Iterable[FilePart],
         layout: Layout,
         strings: StringPool,
         resume: Resume | None = None,
     ) -> None:
         super().__init__(layout, resume=resume)
-        self._format, self._layout, self._strings = source, layout, strings
+        self._source, self._layout, self._strings = source, layout, strings
         self._waiting = deque(parts)
         self._part: FilePart | None = None
         self._batches: Iterator[Parsed] | None = None
@@ -70,7 +66,9 @@ class FilesReader(BufferedReader):
             if self._batches is None:
                 self._part, self._lines = self._waiting.popleft(), 0
                 self._part.check()
-                self._batches = self._format.batches(self._part, self._layout, self._strings)
+                self._batches = self._source.format.batches(
+                    self._part, self._source.schema, self._layout, self._strings
+                )
             parsed = next(self._batches, None)
             if parsed is None:
                 self._batches = None
@@ -78,13 +76,12 @@ class FilesReader(BufferedReader):
             assert self._part is not None
             before = self._lines
             if parsed.bad:  # only then: to know it, text must be read from its beginning
-                before += self._format.records_before(self._part)
+                before += self._source.format.records_before(self._part)
             for bad in parsed.bad:
-                place = f"{self._format.unit} {before + bad.line + 1} of {self._part.path.name}"
+                place = f"{self._source.format.record} {before + bad.line + 1} of {self._part.path.name}"
                 self.reject(self._records + bad.record, bad.text, f"{bad.reason} ({place})")
-            self._records += parsed.records
             self._lines += parsed.lines
-            self.hold(parsed.columns, parsed.count)
+            self.hold(parsed.columns, parsed.count, parsed.records)
             return
 
     def close(self) -> None:
@@ -99,7 +96,7 @@ class FolderReader(FilesReader):
 
     def __init__(self, source: FileFolder, watch: bool, layout: Layout, strings: StringPool) -> None:
         super().__init__(source, (), layout, strings)
-        self._source, self._watch = source, watch
+        self._watch = watch
         self._seen: set[Path] = set()
         self._listed_ns: int | None = None
         self._list()

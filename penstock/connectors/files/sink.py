@@ -15,7 +15,7 @@ from penstock.connectors.formats.json_lines import JsonLinesFormat
 from penstock.connectors.formats.line_format import LineFormat
 from penstock.connectors.formats.parquet import ParquetFormat
 from penstock.connectors.formats.registry import FormatName, file_format
-from penstock.connectors.formats.table_format import TableFormat
+from penstock.connectors.formats.tables import TableFormat
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed, Writer
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema

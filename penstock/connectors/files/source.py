@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.connectors.files.journal import FileJournal
-from penstock.connectors.files.parts import FilePart
 from penstock.connectors.files.positions import FilePositions, check_read, renew_unread
 from penstock.connectors.files.reader import FilesReader, FolderReader
 from penstock.connectors.formats.csv import CsvFormat
 from penstock.connectors.formats.format import Format
-from penstock.connectors.formats.lines import Parsed
 from penstock.connectors.formats.registry import FormatName, file_format, suffix
 from penstock.connectors.reader import NodeSource, Positions, Reader, Resume
 from penstock.connectors.sizes import event_bytes
@@ -81,9 +79,9 @@ class Files(NodeSource):
         return ("Files", place, *how, self._schema)
 
     @property
-    def unit(self) -> str:
-        """What a record is in such a file."""
-        return self._format.record
+    def format(self) -> Format:
+        """What the files are read as."""
+        return self._format
 
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
@@ -124,25 +122,8 @@ class Files(NodeSource):
     def begin_run(self, journal: str, position: int) -> None:
         renew_unread(self, FileJournal(journal), position)
 
-    # -- files in parts --------------------------------------------------------------------------------------
-
-    def units_in(self, path: Path) -> int:
-        return self._format.units_in(path)
-
-    def units_per_event(self, path: Path) -> float:
-        return self._format.units_per_event(path)
-
     def bytes_per_event(self, path: Path) -> int:
         return max(event_bytes(self._schema), self._format.bytes_per_event(path))
-
-    def cut(self, path: Path, begin: int, place: int) -> int | None:
-        return self._format.cut(path, begin, place)
-
-    def records_before(self, part: FilePart) -> int:
-        return self._format.records_before(part)
-
-    def batches(self, part: FilePart, layout: Layout, strings: StringPool) -> Iterator[Parsed]:
-        return self._format.batches(part, self._schema, layout, strings)
 
     def _infer(self) -> Schema:
         files = self.list_files()

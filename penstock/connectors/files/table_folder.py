@@ -13,7 +13,7 @@ from penstock.connectors.files.batches import FileBatches
 from penstock.connectors.files.folder_delivery import FolderDelivery
 from penstock.connectors.files.hidden_table import HiddenTable
 from penstock.connectors.files.paths import absolute, check_folder, make_folder, prepare_folder
-from penstock.connectors.formats.table_format import TableFormat
+from penstock.connectors.formats.tables import TableFormat
 from penstock.connectors.writer import Resumed
 from penstock.memory.arrow import arrow_schema
 from penstock.query.types import Schema

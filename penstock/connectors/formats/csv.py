@@ -15,8 +15,7 @@ import pyarrow.csv as pacsv
 
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.line_files import chunks, inferred
-from penstock.connectors.formats.line_format import LineFormat
-from penstock.connectors.formats.line_text import LineText, times_as_text
+from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
 from penstock.connectors.formats.lines import LineParser, Parsed, as_file
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pajson
 
 from penstock.connectors.formats.line_files import inferred
-from penstock.connectors.formats.line_format import LineFormat
-from penstock.connectors.formats.line_text import LineText, times_as_text
+from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
 from penstock.connectors.formats.lines import LineParser, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout

@@ -14,8 +14,15 @@ import pyarrow.parquet as pq
 
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.lines import Parsed
-from penstock.connectors.formats.table_format import TableFile, TableFormat
-from penstock.connectors.formats.tables import BATCH_ROWS, between, check_columns, opening, parsed
+from penstock.connectors.formats.tables import (
+    BATCH_ROWS,
+    TableFile,
+    TableFormat,
+    between,
+    check_columns,
+    opening,
+    parsed,
+)
 from penstock.memory.arrow import schema_from_arrow
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool

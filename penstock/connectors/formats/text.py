@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.formats.line_format import LineFormat
-from penstock.connectors.formats.line_text import LineText
+from penstock.connectors.formats.line_format import LineFormat, LineText
 from penstock.connectors.formats.lines import LineParser
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.connectors.formats.line_text import times_as_text
+from penstock.connectors.formats.line_format import times_as_text
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed, Writer, whole_batch
 from penstock.query.errors import QueryError
 from penstock.query.types import Schema

@@ -161,8 +161,7 @@ class _LinesReader(BufferedReader):
         parsed = self._parser.parse(chunk)
         for bad in parsed.bad:
             self.reject(self._records + bad.record, bad.text, bad.reason)
-        self._records += parsed.records
-        self.hold(parsed.columns, parsed.count)
+        self.hold(parsed.columns, parsed.count, parsed.records)
         self._reject_cut_off()
 
     def next_due_ns(self) -> int | None:
