@@ -33,7 +33,7 @@ class StepContents:
     """A step with state."""
 
     name: str
-    computes: str
+    text: str  # what it does
     rows: int
     bytes: int
 
@@ -83,7 +83,7 @@ class PartContents:
             yield f"  {version.version}: {version.problem or told}"
         yield "steps"
         for step in self.steps:
-            yield f"  {step.name}: {step.rows:,} rows, {step.bytes:,} bytes ({step.computes})"
+            yield f"  {step.name}: {step.rows:,} rows, {step.bytes:,} bytes ({step.text})"
         if self.problem is not None:
             yield f"  {self.problem}"
         yield "sources"
@@ -136,7 +136,7 @@ def _contents(part: Part) -> PartContents:
         progress.totals.get("events", 0),
         progress.tasks,
         tuple(
-            StepContents(name, computes, *sizes.get(name, StateSize()))
+            StepContents(name, progress.texts.get(name, computes), *sizes.get(name, StateSize()))
             for name, computes in newest.operators.items()
         ),
         {name: dict(partitions) for name, partitions in progress.sources.items()},

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 from penstock.query.aggregates import Aggregate
-from penstock.query.connectors import Sink, Source
 from penstock.query.expr import Expr
-from penstock.query.failures import OnError
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.sets import PatternSet
 from penstock.query.step import Step
 from penstock.query.steps import (
     SourceSpec,
 )
+from penstock.query.steps.lookup import table_digest
 from penstock.query.steps.spec import Spec
-from penstock.query.steps.texts import function_name
-from penstock.query.stream.lookup import table_digest
 from penstock.query.types import Schema
 from penstock.query.user_functions import ProcessFunction
 
@@ -43,55 +40,46 @@ def identities(steps: Iterable[Step]) -> dict[Step, Identity]:
     classes: dict[Hashable, int] = {}
     for step in steps:
         feeds = [(result[feed.step], feed.port.value) for feed in step.inputs]
-        exact = (_content(step, _function_object), tuple((identity.same, port) for identity, port in feeds))
-        stable = (_content(step, function_name), tuple((identity.digest, port) for identity, port in feeds))
+        exact = (_content(step), tuple((identity.same, port) for identity, port in feeds))
+        stable = (_stable(step), tuple((identity.digest, port) for identity, port in feeds))
         same = classes.setdefault(exact, len(classes))
         result[step] = Identity(same, hashlib.sha256(repr(stable).encode()).hexdigest())
     return result
 
 
 def stable_content(spec: Spec, schema: Schema) -> Hashable:
-    """All that a step says, the same in every run; of a function, its name."""
-    return _said(spec, schema, function_name)
+    """All that a step says to checkpoints, and the columns that it gives."""
+    return (spec.said(), tuple(map(str, schema)))
 
 
-def _content(step: Step, function: Callable[[Any], Hashable]) -> Hashable:
+def _stable(step: Step) -> Hashable:
     if isinstance(step.spec, SourceSpec):  # an app has one source of a name
+        return (*step.spec.said(), step.name)
+    return stable_content(step.spec, step.schema)
+
+
+def _content(step: Step) -> Hashable:
+    """All by which one step of an app differs from another: its fields, also those that change no result."""
+    if isinstance(step.spec, SourceSpec):
         return ("source", step.name)
-    return _said(step.spec, step.schema, function)
+    return (step.spec.name, _value(step.spec), _value(step.schema))
 
 
-def _said(spec: Spec, schema: Schema, function: Callable[[Any], Hashable]) -> Hashable:
-    said = tuple((name, _value(value, function)) for name, value in _parts(spec))
-    return (spec.name, said, _value(schema, function))
-
-
-def _parts(said: Any) -> list[tuple[str, Any]]:
-    """The fields of a dataclass, without those that came later and are at their default."""
-    parts = [(field, getattr(said, field.name)) for field in fields(said)]
-    return [(f.name, value) for f, value in parts if not ("later" in f.metadata and value == f.default)]
-
-
-def _value(value: Any, function: Callable[[Any], Hashable]) -> Hashable:
+def _value(value: Any) -> Hashable:
     if isinstance(value, Expr | Aggregate):
         return value.key()
     if isinstance(value, Schema):
-        return tuple(str(field) for field in value)
-    if isinstance(value, Degree):  # it changes no result: what a step has kept fits whatever the degree
-        return "degree" if function is function_name else value
-    if isinstance(value, OnError):  # nor does it: what a function did for other events stays as it was
-        return "on_error" if function is function_name else str(value)
+        return tuple(map(str, value))
     if isinstance(value, tuple):
-        return tuple(_value(item, function) for item in value)
-    if isinstance(value, Enum):
-        return str(value)
+        return tuple(map(_value, value))
+    if isinstance(value, Enum | Degree):
+        return value
     if isinstance(value, bool | int | float | str | None):
         return (type(value).__name__, repr(value))
-    if isinstance(value, ProcessFunction | PatternSet | Source | Sink) or callable(value):
-        return function(value)
+    if isinstance(value, ProcessFunction | PatternSet) or callable(value):
+        return _function_object(value)
     if is_dataclass(value):
-        parts = ((name, _value(part, function)) for name, part in _parts(value))
-        return (type(value).__name__, *parts)
+        return (type(value).__name__, *(_value(getattr(value, one.name)) for one in fields(value)))
     return table_digest(value)
 
 

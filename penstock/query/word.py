@@ -42,15 +42,11 @@ class Word(ABC):
 
     def key(self) -> tuple[Any, ...]:
         """What it is, as a value that can be compared and hashed."""
-        return (self.name, *((type(value).__name__, repr(value)) for value in self._values()))
+        return (self.name, self.version, *((type(value).__name__, repr(value)) for value in self._values()))
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, one.name) for one in fields(self))  # type: ignore[arg-type]
 
-
-#: Metadata of a field that came when checkpoints knew its dataclass already: at its default it is not part of
-#: what a step is, so that their state fits.
-LATER = {"later": True}
 
 _Kind = TypeVar("_Kind", bound=type[Word])
 

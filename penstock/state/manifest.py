@@ -17,7 +17,7 @@ import xxhash
 from penstock.state.errors import GO_BACK, StateError
 
 #: Of manifests and of the files that they name. Readers refuse what is newer.
-FORMAT = 3
+FORMAT = 4
 
 # What stands around the checksum and the manifest. Together it is JSON, but it is checked as it stands.
 _HEAD, _MIDDLE, _TAIL = b'{"checksum": "', b'",\n"manifest": ', b"}\n"

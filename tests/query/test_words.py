@@ -11,8 +11,7 @@ from penstock.operators.windows import window_aggregates
 from penstock.query import aggregates
 from penstock.query.aggregates import AGGREGATES, AggregateFunction
 from penstock.query.functions import FUNCTIONS
-from penstock.query.identity import _parts
-from penstock.query.windows import WINDOWS, Sliding, Window, session, sliding, tumbling
+from penstock.query.windows import WINDOWS, Window, session, sliding, tumbling
 from penstock.query.word import declared
 from tests.reference_aggregates import AGGREGATE, WINDOW
 
@@ -151,8 +150,3 @@ def test_a_window_that_does_not_say_all_of_itself_is_told_at_import() -> None:
             """Nothing."""
 
     assert len(WINDOWS) == 2
-
-
-def test_what_came_later_is_not_in_the_identity_of_a_step_at_its_default() -> None:
-    assert len(_parts(Sliding(2, 1))) == 2
-    assert [name for name, _ in _parts(tumbling("1d", offset="6h"))] == ["size_us", "slide_us", "clock"]

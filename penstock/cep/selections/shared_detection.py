@@ -4,7 +4,6 @@ operators, one for each instance."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +19,7 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.registry import runs
 from penstock.query.graph import Port
 from penstock.query.steps import DetectSpec
-from penstock.query.steps.spec import PLACE, TIMED, Part, complete
+from penstock.query.steps.spec import PLACE, TIMED, Names, Part, complete
 from penstock.query.types import DataType, Field, Schema
 
 #: The columns of a selection on its way to its instance.
@@ -62,7 +61,7 @@ class SplitterPart(Part):
     def routed_by(self, index: int) -> tuple[str, ...] | None:
         return None
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
 
 

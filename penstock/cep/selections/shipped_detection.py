@@ -3,7 +3,6 @@ keep anything between batches."""
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from penstock.operators.run.registry import runs
 from penstock.operators.windows.panes import ranges
 from penstock.query.graph import Port
 from penstock.query.steps import DetectSpec
-from penstock.query.steps.spec import PLACE, TIMED, Part, complete
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Part, complete
 from penstock.query.types import DataType, Field, Schema
 from penstock.state.tables import StateRows
 
@@ -47,6 +46,9 @@ def shipped_schema(events: Schema) -> Schema:
 class _DetectorPart(Part):
     spec: DetectSpec
 
+    def means(self) -> Means:
+        return self.spec.means()
+
     def functions(self) -> tuple[Any, ...]:
         return self.spec.functions()
 
@@ -59,7 +61,7 @@ class SplitterPart(_DetectorPart):
     name = "splitter"
     timed = True
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
 
 

@@ -7,7 +7,7 @@ values: they describe and match nothing. What each means exactly: ``docs/design/
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn
 
 from penstock.query.durations import Duration, duration_text, duration_us
@@ -43,6 +43,11 @@ class Pattern:
 
     def __or__(self, other: Pattern) -> Pattern:
         return Disjunction((*_parts(self, Disjunction), *_parts(_pattern(other), Disjunction)))
+
+    def said(self) -> tuple[Any, ...]:
+        """What it means to a checkpoint: its class and its fields, as plain values."""
+        parts = (_said(getattr(self, one.name)) for one in fields(self))  # type: ignore[arg-type]
+        return (type(self).__name__, *parts)
 
     def __invert__(self) -> Pattern:
         raise QueryError(
@@ -298,6 +303,14 @@ def _pattern(value: Any) -> Pattern:
             "not a pattern", detail=f"got {value!r}", hint="write e.g. event('a', col('speed') > 30)"
         )
     return value
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, Pattern):
+        return value.said()
+    if isinstance(value, Expr):
+        return value.key()
+    return tuple(map(_said, value)) if isinstance(value, tuple) else value
 
 
 def _parts(pattern: Pattern, kind: type) -> tuple[Pattern, ...]:

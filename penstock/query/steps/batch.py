@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.query.failures import OnError
-from penstock.query.steps.spec import Order, Stateless, Version, declared, system
+from penstock.query.steps.spec import Means, Names, Order, Stateless, Version, declared, system
 from penstock.query.steps.texts import function_name
 from penstock.query.types import Schema
-from penstock.query.word import LATER
 
 
 @declared
@@ -31,10 +29,13 @@ class BatchSpec(Stateless):
     function: Callable[[Any], Any]
     arrow: bool
     on_error: OnError = OnError.STOP
-    function_version: Version = field(default=None, metadata=LATER)  # as its user counts
+    function_version: Version = None  # as its user counts
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return system(wanted).union(schema.names)
+
+    def means(self) -> Means:
+        return (function_name(self.function), self.arrow, self.function_version)
 
     def details(self) -> str:
         return function_name(self.function) + (" on Arrow" if self.arrow else "")

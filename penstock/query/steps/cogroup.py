@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.query.steps.spec import PLACE, TIMED, Joining, Order, declared
+from penstock.query.steps.spec import PLACE, TIMED, Joining, Means, Names, Order, declared
 from penstock.query.steps.texts import function_name, pairs_text
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
@@ -29,8 +28,11 @@ class CoGroupSpec(Joining):
     window: Sliding
     function: Callable[[Any], Iterable[dict[str, Any]]]
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
+
+    def means(self) -> Means:
+        return (self.on, self.window.said(), function_name(self.function))
 
     def details(self) -> str:
         return f"on {pairs_text(self.on)}, {self.window}: {function_name(self.function)}"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.query.patterns.degree import Degree
-from penstock.query.steps.spec import PLACE, TIMED, Order, Spec, Version, declared
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Order, Spec, Version, declared
 from penstock.query.steps.texts import function_name
 from penstock.query.types import Schema
-from penstock.query.word import LATER
 
 
 @declared
@@ -35,7 +33,7 @@ class DetectSpec(Spec):
     outputs: tuple[tuple[str, int, str], ...]  # (name in the result, which event of the match, its column)
     degree: Degree
     assignment: str  # which instance gets a selection
-    function_version: Version = field(default=None, metadata=LATER)  # as its user counts
+    function_version: Version = None  # as its user counts
 
     def routed_by(self, index: int) -> tuple[str, ...] | None:
         return ()
@@ -43,8 +41,12 @@ class DetectSpec(Spec):
     def merges(self) -> bool:
         return False
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
+
+    def means(self) -> Means:
+        names = (function_name(self.selections), function_name(self.detector))
+        return (*names, self.outputs, self.assignment, self.function_version)
 
     def details(self) -> str:
         detector = f"{function_name(self.detector)} in selections of {function_name(self.selections)}"

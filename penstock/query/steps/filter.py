@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.expr import Expr
-from penstock.query.steps.spec import Order, Stateless, declared
+from penstock.query.steps.spec import Means, Names, Order, Stateless, declared
 from penstock.query.types import Schema
 
 
@@ -21,8 +20,11 @@ class FilterSpec(Stateless):
 
     predicate: Expr
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return wanted | self.predicate.columns()
+
+    def means(self) -> Means:
+        return (self.predicate.key(),)
 
     def details(self) -> str:
         return repr(self.predicate)

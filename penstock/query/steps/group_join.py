@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
-from penstock.query.steps.spec import PLACE, TIMED, Joining, NamedExprs, Order, declared
+from penstock.query.steps.meanings import all_said, key_of, keys_of
+from penstock.query.steps.spec import PLACE, TIMED, Joining, Means, NamedExprs, Names, Order, declared
 from penstock.query.steps.texts import aggregates_text, columns_text, pairs_text, where_text
 from penstock.query.steps.window_join import PairColumns
 from penstock.query.types import Schema
@@ -34,7 +34,7 @@ class GroupJoinSpec(Joining):
     aggregates: tuple[tuple[str, Aggregate], ...]
     columns: NamedExprs
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         of_pair = frozenset() if self.where is None else self.where.columns()
         of_pair = of_pair.union(*(aggregate.columns() for _, aggregate in self.aggregates))
         names = TIMED | {pair[index] for pair in self.on}
@@ -44,6 +44,10 @@ class GroupJoinSpec(Joining):
             return names | PLACE | (computed & set(schema.names))
         in_order = any(aggregate.function.in_order for _, aggregate in self.aggregates)
         return names | (PLACE if in_order else frozenset())
+
+    def means(self) -> Means:
+        computed = (all_said(self.aggregates), keys_of(self.columns))
+        return (self.on, self.window.said(), self.pair, key_of(self.where), *computed)
 
     def details(self) -> str:
         aggregates = f"{aggregates_text(self.aggregates)} → {columns_text(self.columns)}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.durations import duration_text
-from penstock.query.steps.spec import Joining, Order, declared
+from penstock.query.steps.spec import Joining, Means, Names, Order, declared
 from penstock.query.steps.texts import pairs_text
 from penstock.query.steps.window_join import PairColumns, pair_reads
 from penstock.query.types import Schema
@@ -25,8 +24,11 @@ class IntervalJoinSpec(Joining):
     upper_us: int
     columns: PairColumns
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return pair_reads(self.on, self.columns, index, wanted)
+
+    def means(self) -> Means:
+        return (self.on, self.lower_us, self.upper_us, self.columns)
 
     def details(self) -> str:
         interval = f"from {duration_text(self.lower_us)} to {duration_text(self.upper_us)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.durations import duration_text
@@ -10,7 +9,8 @@ from penstock.query.patterns.by_start import GIVEN
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.modes import AfterMatch, Contiguity, coupling
 from penstock.query.patterns.patterns import Pattern
-from penstock.query.steps.spec import PLACE, TIMED, Keyed, NamedExprs, Order, declared
+from penstock.query.steps.meanings import keys_of
+from penstock.query.steps.spec import PLACE, TIMED, Keyed, Means, NamedExprs, Names, Order, declared
 from penstock.query.types import Schema
 
 
@@ -39,15 +39,21 @@ class MatchSpec(Keyed):
     degree: Degree | None = None  # by start: how many instances share the first events
     by_start: bool = False  # it is one of the three steps that such a match becomes: keys are instances
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         given = GIVEN.names if self.by_start else ()
         computed = (expr.columns() for name, expr in self.columns if name in wanted)
         return TIMED.union(PLACE, self.keys, self.asked(), given, *computed)
 
-    def asked(self) -> AbstractSet[str]:
+    def asked(self) -> Names:
         """The columns that the conditions of the pattern read."""
         events = self.pattern.events()
         return set().union(*(one.condition.columns() for one in events if one.condition is not None))
+
+    def means(self) -> Means:
+        within = (self.within_us, self.within_events, self.max_runs)
+        modes = (self.contiguity.value, self.after.value, self.consumed)
+        rows = (keys_of(self.columns), self.all_rows)
+        return (self.keys, self.by_start, self.pattern.said(), within, modes, rows)
 
     def details(self) -> str:
         return f"{self._parallel()}: {self.how()}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.own_columns import TIME
 from penstock.query.patterns.by_start import START
-from penstock.query.steps.spec import PLACE, Part, declared, system
+from penstock.query.steps.spec import PLACE, Means, Names, Part, declared, system
 from penstock.query.types import Schema
 
 
@@ -18,5 +17,8 @@ class MatchMergeSpec(Part):
 
     name = "match_merger"
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return PLACE.union(wanted - system(wanted), (TIME, START))
+
+    def means(self) -> Means:
+        return ()

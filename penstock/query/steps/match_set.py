@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.query.steps.spec import PLACE, TIMED, Keyed, Order, declared
+from penstock.query.steps.spec import PLACE, TIMED, Keyed, Means, Names, Order, declared
 from penstock.query.steps.texts import by_text
 from penstock.query.types import Schema
 
@@ -22,8 +21,12 @@ class MatchSetSpec(Keyed):
 
     patterns: Any  # penstock.query.patterns.sets.PatternSet
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
+
+    def means(self) -> Means:
+        # the patterns of a set come and go: they are part of a version, and not of what the step is
+        return (self.keys,)
 
     def details(self) -> str:
         patterns = ", ".join(self.patterns.names) or "no patterns yet"

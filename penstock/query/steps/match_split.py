@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.patterns.by_start import GIVEN
 from penstock.query.patterns.degree import Degree
 from penstock.query.steps.match import MatchSpec
-from penstock.query.steps.spec import PLACE, TIMED, Part, declared, system
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Part, declared, system
 from penstock.query.types import Schema
 
 
@@ -23,8 +22,11 @@ class MatchSplitSpec(Part):
     match: MatchSpec
     degree: Degree
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, self.match.asked(), wanted - system(wanted) - set(GIVEN.names))
+
+    def means(self) -> Means:
+        return self.match.means()
 
     def details(self) -> str:
         return f"by start: {self.match.how()}"

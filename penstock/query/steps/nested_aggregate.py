@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
-from penstock.query.steps.spec import PLACE, TIMED, Windowed, declared
+from penstock.query.steps.meanings import all_said, key_of
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Windowed, declared
 from penstock.query.steps.texts import aggregates_text, by_text, where_text
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
@@ -33,11 +33,16 @@ class NestedAggregateSpec(Windowed):
     having: Expr | None
     keep: Expr | None
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         names = TIMED.union(self.keys, self.per, *(aggregate.columns() for _, aggregate in self.inner))
         names |= frozenset() if self.where is None else self.where.columns()
         in_order = any(aggregate.function.in_order for _, aggregate in self.inner)
         return names | (PLACE if in_order else frozenset())
+
+    def means(self) -> Means:
+        of_events = (self.per, all_said(self.inner), key_of(self.where))
+        of_rows = (all_said(self.aggregates), key_of(self.having), key_of(self.keep))
+        return (self.keys, self.window.said(), of_events, of_rows)
 
     def details(self) -> str:
         nested = f"per {', '.join(self.per)}" + (f" {aggregates_text(self.inner)}" if self.inner else "")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.query.durations import duration_text
 from penstock.query.failures import OnError
-from penstock.query.steps.spec import PLACE, TIMED, Keyed, Order, Version, declared
+from penstock.query.steps.spec import PLACE, TIMED, Keyed, Means, Names, Order, Version, declared
 from penstock.query.steps.texts import by_text, function_name
 from penstock.query.types import Schema
-from penstock.query.word import LATER
 
 
 @declared
@@ -31,10 +29,14 @@ class ProcessSpec(Keyed):
     state: Schema
     ttl_us: int | None = None
     on_error: OnError = OnError.STOP
-    function_version: Version = field(default=None, metadata=LATER)  # as its user counts
+    function_version: Version = None  # as its user counts
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return TIMED.union(PLACE, schema.names)
+
+    def means(self) -> Means:
+        state = tuple(map(str, self.state))
+        return (self.keys, function_name(self.function), state, self.ttl_us, self.function_version)
 
     def details(self) -> str:
         ttl = "" if self.ttl_us is None else f", kept for {duration_text(self.ttl_us)}"

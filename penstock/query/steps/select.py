@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from penstock.query.steps.spec import NamedExprs, Order, Stateless, declared, system
+from penstock.query.steps.meanings import keys_of
+from penstock.query.steps.spec import Means, NamedExprs, Names, Order, Stateless, declared, system
 from penstock.query.steps.texts import columns_text
 from penstock.query.types import Schema
 
@@ -21,8 +21,11 @@ class SelectSpec(Stateless):
 
     columns: NamedExprs
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return system(wanted).union(*(expr.columns() for name, expr in self.columns if name in wanted))
+
+    def means(self) -> Means:
+        return (keys_of(self.columns),)
 
     def details(self) -> str:
         return columns_text(self.columns)

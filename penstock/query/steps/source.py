@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.connectors import Source
 from penstock.query.durations import duration_text
-from penstock.query.steps.spec import Order, Stateless, declared
+from penstock.query.steps.spec import Means, Names, Order, Stateless, declared
 from penstock.query.types import Schema
 
 
@@ -26,8 +25,11 @@ class SourceSpec(Stateless):
     lateness_us: int
     number: int = 0  # in the order of registration, used or not: settles ties between sources
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         raise IndexError("a source has no inputs")
+
+    def means(self) -> Means:
+        return (self.event_time,)
 
     def details(self) -> str:
         lateness = duration_text(self.lateness_us)

@@ -13,26 +13,12 @@ from penstock.query.failures import OnError, failed_schema
 from penstock.query.own_columns import LATE, ORDER, SUB, SYSTEM_TYPES, TIME
 from penstock.query.types import Schema
 from penstock.query.windows import Window
-from penstock.query.word import Word, complete, declared
+from penstock.query.word import Word
+from penstock.query.word import complete as complete
+from penstock.query.word import declared as declared
 
-__all__ = [
-    "PLACE",
-    "STEPS",
-    "TIMED",
-    "Joining",
-    "Keyed",
-    "NamedExprs",
-    "Order",
-    "Part",
-    "Spec",
-    "Stateless",
-    "Version",
-    "Windowed",
-    "complete",
-    "declared",
-    "system",
-]
-
+Means = tuple[Any, ...]
+Names = AbstractSet[str]
 Version = int | str | None
 NamedExprs = tuple[tuple[str, Expr], ...]
 Pairs = tuple[tuple[str, str], ...]
@@ -45,7 +31,7 @@ TIMED = frozenset((TIME, LATE))
 PLACE = frozenset((ORDER, SUB))
 
 
-def system(wanted: AbstractSet[str]) -> set[str]:
+def system(wanted: Names) -> set[str]:
     """Those of Penstock's own columns that are wanted."""
     return {name for name in wanted if name in SYSTEM_TYPES}
 
@@ -88,9 +74,14 @@ class Spec(Word):
         travel, and not the events."""
 
     @abstractmethod
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         """The columns of input ``index``, which has ``schema``, that it needs to make the columns ``wanted``;
         both with Penstock's own."""
+
+    @abstractmethod
+    def means(self) -> Means:
+        """All by which its state and its rows are what they are, as plain values, the same in every run: of a
+        function its name. Not to be reworded; what changes no result is left out."""
 
     @abstractmethod
     def details(self) -> str:
@@ -99,11 +90,14 @@ class Spec(Word):
     def text(self) -> str:
         return f"{self.name} {self.details()}".rstrip()
 
+    def said(self) -> Means:
+        return (self.name, self.version, *self.means())
+
     def functions(self) -> tuple[Any, ...]:
         """The user's functions in it."""
         return ()
 
-    def state_columns(self) -> AbstractSet[str] | None:
+    def state_columns(self) -> Names | None:
         """The columns that its state can have, whatever other queries want of its input; None: all that it
         reads."""
         return None
@@ -198,8 +192,11 @@ class Part(Spec):
     def merges(self) -> bool:
         return False
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return set(schema.names)
 
     def details(self) -> str:
         return ""
+
+    def means(self) -> Means:
+        return ()

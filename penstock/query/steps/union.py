@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from penstock.query.steps.spec import Order, Stateless, declared
+from penstock.query.steps.spec import Means, Names, Order, Stateless, declared
 from penstock.query.types import Schema
 
 
@@ -19,8 +18,11 @@ class UnionSpec(Stateless):
     order = Order.MULTIPLIED
     names_columns = False
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return wanted
+
+    def means(self) -> Means:
+        return ()
 
     def details(self) -> str:
         return ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.aggregates import Aggregate
-from penstock.query.steps.spec import PLACE, TIMED, Windowed, declared
+from penstock.query.steps.meanings import all_said
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Windowed, declared
 from penstock.query.steps.texts import aggregates_text, by_text
 from penstock.query.types import Schema
 
@@ -20,12 +20,15 @@ class WindowAggregateSpec(Windowed):
 
     aggregates: tuple[tuple[str, Aggregate], ...]
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         in_order = any(aggregate.function.in_order for _, aggregate in self.aggregates)
         return TIMED | self.state_columns() | (PLACE if in_order else frozenset())
+
+    def means(self) -> Means:
+        return (self.keys, self.window.said(), all_said(self.aggregates))
 
     def details(self) -> str:
         return f"{by_text(self.keys)}{self.window}: {aggregates_text(self.aggregates)}"
 
-    def state_columns(self) -> AbstractSet[str]:
+    def state_columns(self) -> Names:
         return set(self.keys).union(*(aggregate.columns() for _, aggregate in self.aggregates))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from penstock.query.own_columns import ORDER
-from penstock.query.steps.spec import PLACE, TIMED, Joining, Order, Pairs, declared
+from penstock.query.steps.spec import PLACE, TIMED, Joining, Means, Names, Order, Pairs, declared
 from penstock.query.steps.texts import pairs_text
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
@@ -26,14 +25,17 @@ class WindowJoinSpec(Joining):
     window: Sliding
     columns: PairColumns
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         return pair_reads(self.on, self.columns, index, wanted)
+
+    def means(self) -> Means:
+        return (self.on, self.window.said(), self.columns)
 
     def details(self) -> str:
         return f"on {pairs_text(self.on)}, {self.window}"
 
 
-def pair_reads(on: Pairs, columns: PairColumns, index: int, wanted: AbstractSet[str]) -> AbstractSet[str]:
+def pair_reads(on: Pairs, columns: PairColumns, index: int, wanted: Names) -> Names:
     """What joins read of an input: keys, and the columns of pairs that are wanted."""
     names = TIMED | {pair[index] for pair in on}
     names |= {theirs for name, side, theirs in columns if side == index and name in wanted}

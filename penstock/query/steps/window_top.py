@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.query.expr import Expr
-from penstock.query.steps.spec import PLACE, TIMED, Windowed, declared
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Windowed, declared
 from penstock.query.steps.texts import by_text
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
-from penstock.query.word import LATER
 
 
 @declared
@@ -29,17 +27,21 @@ class WindowTopSpec(Windowed):
     k: int
     by: Expr
     descending: bool
-    then: tuple[tuple[Expr, bool], ...] = field(default=(), metadata=LATER)
-    ties: bool = field(default=False, metadata=LATER)
+    then: tuple[tuple[Expr, bool], ...] = ()
+    ties: bool = False
 
     @property
     def ranking(self) -> tuple[tuple[Expr, bool], ...]:
         """All that it ranks by, the first first."""
         return ((self.by, self.descending), *self.then)
 
-    def reads(self, index: int, wanted: AbstractSet[str], schema: Schema) -> AbstractSet[str]:
+    def reads(self, index: int, wanted: Names, schema: Schema) -> Names:
         names = TIMED | PLACE | (wanted & set(schema.names))
         return names.union(self.keys, *(by.columns() for by, _ in self.ranking))
+
+    def means(self) -> Means:
+        ranking = tuple((by.key(), descending) for by, descending in self.ranking)
+        return (self.keys, self.window.said(), self.k, ranking, self.ties)
 
     def details(self) -> str:
         ranked = [f"{'largest' if descending else 'smallest'} {by!r}" for by, descending in self.ranking]

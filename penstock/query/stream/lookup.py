@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -106,16 +105,6 @@ def as_arrow(table: Any) -> pa.Table:
         detail=f"got a {type(table).__name__}",
         hint="pass a pyarrow.Table, a dict of lists or numpy arrays, or a pandas DataFrame",
     )
-
-
-def table_digest(table: pa.Table) -> str:
-    """A hash of the content: equal tables are one operator's table, however often they were made."""
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
 def _by_arrow_type() -> dict[Any, DataType]:

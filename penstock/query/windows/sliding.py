@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
@@ -10,7 +10,6 @@ from penstock.query.durations import Duration, duration_text
 from penstock.query.errors import QueryError, Writing
 from penstock.query.windows.clock import Clock, clock
 from penstock.query.windows.window import Window, declared, positive
-from penstock.query.word import LATER
 
 _PLAIN = Clock()
 
@@ -25,7 +24,7 @@ class Sliding(Window):
 
     size_us: int
     slide_us: int
-    clock: Clock = field(default=_PLAIN, metadata=LATER)
+    clock: Clock = _PLAIN
 
     @property
     def is_tumbling(self) -> bool:

@@ -14,7 +14,7 @@ from penstock.query.explain import describe
 from penstock.query.function_versions import described, is_changed
 from penstock.query.graph import Graph, Node, Port
 from penstock.query.identity import stable_content
-from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages
 from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
@@ -88,7 +88,8 @@ class Changes:
 
 
 def operators_of(stages: Stages) -> dict[str, str]:
-    """The operators with state, by id, with a text that changes when what they compute does."""
+    """The operators with state, by id, with a text that changes when what they compute does: it is made
+    of what they say to checkpoints, and of nothing that people read."""
     meanings = _meanings(stages.graph)
     counted = Counter(meanings.values())
     alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in stages.graph.nodes}
@@ -121,9 +122,7 @@ def _computes(stages: Stages, node: Node) -> str:
     made = "; ".join(
         ", ".join(map(str, layout.fields)) for port, layout in outputs.items() if port is not Port.FAILED
     )
-    # The patterns of a set come and go: they are part of a version, and not of what the operator is.
-    what = "patterns of a set" if isinstance(node.spec, MatchSetSpec) else describe(node.spec)
-    return f"{what} of ({inputs})" + ("" if reads is not None else f" to ({made})")
+    return f"{node.kind} of ({inputs})" + ("" if reads is not None else f" to ({made})")
 
 
 def _meanings(graph: Graph) -> dict[str, str]:
@@ -134,7 +133,7 @@ def _meanings(graph: Graph) -> dict[str, str]:
         if isinstance(node.spec, SinkSpec):
             continue
         if isinstance(node.spec, SourceSpec):
-            said: object = ("source", node.id, node.spec.event_time)
+            said: object = (*node.spec.said(), node.id)
         else:
             said = stable_content(node.spec, node.schema)
         above = [(found[source.node], source.port.value) for source in node.inputs]
@@ -170,6 +169,7 @@ def resume(
             routing,
             columns=_columns(stages),
             functions=_functions(stages),
+            texts=_texts(stages),
         )
         first = Manifest(-1, run_id, len(routing), operators, progress.to_json())
         return first, Changes({}, ()), True
@@ -188,7 +188,7 @@ def resume(
     fresh = _with_versions(latest.missing(operators), stages, known.functions, functions)
     changed = tuple(_changed_functions(stages, fresh, known.functions, functions))
     changes = Changes(fresh, tuple(latest.left_behind(operators)), functions=changed)
-    progress = replace(known, columns=columns, functions=functions)
+    progress = replace(known, columns=columns, functions=functions, texts=_texts(stages))
     return replace(latest, progress=progress.to_json()), changes, False
 
 
@@ -201,6 +201,11 @@ def _columns(stages: Stages) -> dict[str, dict[str, str]]:
             fields = () if layout is None else layout.visible
             found[node.id] = {field.name: f"{field.dtype}{'?' if field.nullable else ''}" for field in fields}
     return found
+
+
+def _texts(stages: Stages) -> dict[str, str]:
+    """What the steps with state do, as people read it."""
+    return {node.id: describe(node.spec) for node in stages.graph.nodes if node.spec.is_routed}
 
 
 def _functions(stages: Stages) -> dict[str, dict[str, str]]:

@@ -50,6 +50,7 @@ class Progress:
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # read of each source: their types
     #: Of each step with functions: by what they are known again; see ``penstock.query.function_versions``.
     functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)  # what steps with state do, for people
     patterns: Mapping[str, Any] = field(default_factory=dict)  # by step: those of its set; see pattern_log
     marks: Mapping[str, str] = field(default_factory=dict)  # by source: by which its journal is known again
 
