@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.steps.spec import Spec
 from penstock.query.types import Schema
+
+AnySpec = TypeVar("AnySpec", bound=Spec)
 
 
 class Port(Enum):
@@ -53,6 +56,11 @@ class Node:
     def kind(self) -> str:
         """The kind of operator in a word: ``filter``, ``agg``."""
         return self.spec.name
+
+    def spec_as(self, kind: type[AnySpec]) -> AnySpec:
+        """Its spec, where it is known which kind of step it is."""
+        assert isinstance(self.spec, kind), f"'{self.id}' is a {self.kind}"
+        return self.spec
 
 
 @dataclass(frozen=True, eq=False)
