@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
@@ -89,15 +89,19 @@ class Graph:
     def input_schema(self, source: Input) -> Schema:
         """The columns that flow along an edge from ``source``."""
         node = self[source.node]
-        if source.port is Port.BAD:
-            return BAD_RECORD_SCHEMA
-        if source.port is Port.LATE:
-            return self.input_schema(node.inputs[0])
-        if source.port is Port.LATE_RIGHT:
-            return self.input_schema(node.inputs[1])
-        if source.port is Port.FAILED:
-            return node.spec.failed_columns(self.input_schema(node.inputs[0]))
-        return node.schema
+        match source.port:
+            case Port.MAIN:
+                return node.schema
+            case Port.BAD:
+                return BAD_RECORD_SCHEMA
+            case Port.LATE:
+                return self.input_schema(node.inputs[0])
+            case Port.LATE_RIGHT:
+                return self.input_schema(node.inputs[1])
+            case Port.FAILED:
+                return node.spec.failed_columns(self.input_schema(node.inputs[0]))
+            case _ as port:
+                assert_never(port)
 
     def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:
         """Who reads this output, and as which of their inputs."""
