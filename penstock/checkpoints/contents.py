@@ -136,8 +136,8 @@ def _contents(part: Part) -> PartContents:
         progress.totals.get("events", 0),
         progress.tasks,
         tuple(
-            StepContents(name, progress.texts[name], *sizes.get(name, StateSize()))
-            for name in newest.operators
+            StepContents(name, progress.texts.get(name, computes), *sizes.get(name, StateSize()))
+            for name, computes in newest.operators.items()
         ),
         {name: dict(partitions) for name, partitions in progress.sources.items()},
         tuple(_sink(query, plain) for query, plain in newest.deliveries.items()),

@@ -18,8 +18,7 @@ class SinkOperator(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, SinkSpec)
+        spec = build.node.spec_as(SinkSpec)
         self._sink: NodeSink = spec.sink  # type: ignore[assignment]
         self._writer: Writer | None = None
 

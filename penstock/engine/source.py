@@ -40,8 +40,7 @@ class SourceOperator(Operator):
         marker_every_ms: int = MARKER_EVERY_MS,
     ) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, SourceSpec)
+        spec = build.node.spec_as(SourceSpec)
         self._lateness_us = spec.lateness_us
         self._ordered = spec.source.ordered
         self._event_time = spec.event_time

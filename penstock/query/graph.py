@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar, assert_never
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
 from penstock.query.errors import UNKNOWN_ORIGIN, Origin
 from penstock.query.steps.spec import Spec
 from penstock.query.types import Schema
+
+AnySpec = TypeVar("AnySpec", bound=Spec)
 
 
 class Port(Enum):
@@ -54,6 +57,11 @@ class Node:
         """The kind of operator in a word: ``filter``, ``agg``."""
         return self.spec.name
 
+    def spec_as(self, kind: type[AnySpec]) -> AnySpec:
+        """Its spec, where it is known which kind of step it is."""
+        assert isinstance(self.spec, kind), f"'{self.id}' is a {self.kind}"
+        return self.spec
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -81,15 +89,19 @@ class Graph:
     def input_schema(self, source: Input) -> Schema:
         """The columns that flow along an edge from ``source``."""
         node = self[source.node]
-        if source.port is Port.BAD:
-            return BAD_RECORD_SCHEMA
-        if source.port is Port.LATE:
-            return self.input_schema(node.inputs[0])
-        if source.port is Port.LATE_RIGHT:
-            return self.input_schema(node.inputs[1])
-        if source.port is Port.FAILED:
-            return node.spec.failed_columns(self.input_schema(node.inputs[0]))
-        return node.schema
+        match source.port:
+            case Port.MAIN:
+                return node.schema
+            case Port.BAD:
+                return BAD_RECORD_SCHEMA
+            case Port.LATE:
+                return self.input_schema(node.inputs[0])
+            case Port.LATE_RIGHT:
+                return self.input_schema(node.inputs[1])
+            case Port.FAILED:
+                return node.spec.failed_columns(self.input_schema(node.inputs[0]))
+            case _ as port:
+                assert_never(port)
 
     def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:
         """Who reads this output, and as which of their inputs."""

@@ -41,17 +41,19 @@ class Methods:
 '''
 
 
-_FACE = '''\
+_HEAD = '''\
 """{what}, each in a file of its own. Made by ``make reference``; do not edit."""
 
 from __future__ import annotations
 
 {imports}
-
-__all__ = [
-{names}
-]
 '''
+_FACE = f"""\
+{_HEAD}
+__all__ = [
+{{names}}
+]
+"""
 
 #: Rooms whose words are written as plain functions, and the names that else come from there.
 _FACES = {
@@ -115,10 +117,8 @@ def tables() -> dict[str, str]:
 def _room(home: str, what: str, words: Mapping[str, type[Word]]) -> str:
     load(import_module(home))
     homes = sorted((kind.__module__, kind.__name__) for kind in words.values())
-    homes = [(module, name) for module, name in homes if module.startswith(home)]
-    names = "\n".join(f'    "{name}",' for name in sorted(name for _, name in homes))
-    imports = "\n".join(f"from {module} import {name}" for module, name in homes)
-    return _FACE.format(what=what, imports=imports, names=names)
+    lines = [f"from {module} import {name} as {name}" for module, name in homes if module.startswith(home)]
+    return _HEAD.format(what=what, imports="\n".join(lines))
 
 
 def functions_of(room: str) -> dict[str, Callable[..., Any]]:

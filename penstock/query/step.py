@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import assert_never
 
 from penstock.query.connectors import BAD_RECORD_SCHEMA
 from penstock.query.errors import Origin, QueryError
@@ -83,7 +84,10 @@ class Feed:
                 return self.step.inputs[0]
             case Port.LATE_RIGHT:
                 return self.step.inputs[1]
-        return None
+            case Port.MAIN | Port.BAD | Port.FAILED:
+                return None
+            case _ as port:
+                assert_never(port)
 
 
 def check_columns(schema: Schema) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,10 @@ class Distribution:
                 return np.clip((times - first) / (others[0] - first), 0.0, 1.0)
             case Family.PARETO:
                 return 1.0 - (first / np.maximum(times, first)) ** others[0]
-        return special.ndtr((times - first) / others[0])
+            case Family.NORMAL | Family.DETERMINISTIC:  # the latter does not vary
+                return special.ndtr((times - first) / others[0])
+            case _ as family:
+                assert_never(family)
 
     def quantile(self, share: float) -> float:
         """The time that this share of all times does not exceed."""
@@ -102,7 +105,10 @@ class Distribution:
                 return first * (1.0 - shares) ** (-1.0 / others[0])
             case Family.NORMAL:
                 return first + others[0] * np.asarray(special.ndtri(shares), np.float64)
-        return np.full(len(shares), first)
+            case Family.DETERMINISTIC:
+                return np.full(len(shares), first)
+            case _ as family:
+                assert_never(family)
 
     def sample(self, count: int, seed: int | np.random.Generator = 0) -> Floats:
         """Random times; none is negative, so that they can be waited for."""
@@ -142,7 +148,10 @@ class Distribution:
                 return stats.uniform(first, others[0] - first)
             case Family.PARETO:
                 return stats.pareto(others[0], scale=first)
-        raise TypeError(f"it does not vary: {self}")
+            case Family.DETERMINISTIC:
+                raise TypeError(f"it does not vary: {self}")
+            case _ as family:
+                assert_never(family)
 
 
 def exponential(mean: float) -> Distribution:

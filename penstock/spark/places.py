@@ -66,5 +66,4 @@ def _is_frame(node: Node) -> bool:
         return False
     from penstock.spark.frames.streams import FrameSource
 
-    assert isinstance(node.spec, SourceSpec)
-    return isinstance(node.spec.source, FrameSource)
+    return isinstance(node.spec_as(SourceSpec).source, FrameSource)

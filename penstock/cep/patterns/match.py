@@ -29,8 +29,7 @@ class Match(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, MatchSpec)
+        spec = build.node.spec_as(MatchSpec)
         layout = build.inputs[0]
         output = build.outputs.get(Port.MAIN)
         self._output = output

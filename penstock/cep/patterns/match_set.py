@@ -54,8 +54,7 @@ class MatchSet(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, MatchSetSpec)
+        spec = build.node.spec_as(MatchSetSpec)
         assert isinstance(spec.patterns, PatternSet)
         self._patterns = spec.patterns
         layout = build.inputs[0]

@@ -47,8 +47,7 @@ class MatchSplitter(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, MatchSplitSpec)
+        spec = build.node.spec_as(MatchSplitSpec)
         layout = build.inputs[0]
         assert layout.time is not None
         match, self._degree = spec.match, spec.degree

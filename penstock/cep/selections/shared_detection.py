@@ -95,8 +95,7 @@ class SharingSplitter(SplitterOperator):
     """An event stays in the buffer until every instance has worked on every selection that holds it."""
 
     def __init__(self, build: Build) -> None:
-        part = build.node.spec
-        assert isinstance(part, SplitterPart)
+        part = build.node.spec_as(SplitterPart)
         self._shared = shared = part.shared
         super().__init__(build, shared.spec)
         shared.texts = text_names(build.inputs[0])
@@ -129,8 +128,7 @@ class Instance(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        part = build.node.spec
-        assert isinstance(part, InstancePart)
+        part = build.node.spec_as(InstancePart)
         self._shared, self._place = part.shared, part.place
         shared = part.shared
         self._detecting = Detecting(shared.spec, shared.texts, self.strings, self.step)

@@ -82,8 +82,7 @@ class ShippingSplitter(SplitterOperator):
     still open: that is its state."""
 
     def __init__(self, build: Build) -> None:
-        part = build.node.spec
-        assert isinstance(part, SplitterPart)
+        part = build.node.spec_as(SplitterPart)
         self._keys = np.array(instance_keys(part.spec.degree.most), np.int64)
         super().__init__(build, part.spec)
         self._state = SplitterState(build.inputs[0])
@@ -148,8 +147,7 @@ class Instances(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        part = build.node.spec
-        assert isinstance(part, InstancesPart)
+        part = build.node.spec_as(InstancesPart)
         self._spec = part.spec
         layout = self._layout = build.inputs[0]
         self._texts = text_names(layout)

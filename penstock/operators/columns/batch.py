@@ -31,8 +31,7 @@ class Batch(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, BatchSpec)
+        spec = build.node.spec_as(BatchSpec)
         self._arrow = spec.arrow
         self._call = spec.function
         self._function = UserFunction(build.node.id, spec.function)

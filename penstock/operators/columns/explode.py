@@ -20,8 +20,7 @@ class Explode(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, ExplodeSpec)
+        spec = build.node.spec_as(ExplodeSpec)
         self.fan_out = len(spec.rows)
         target = build.outputs.get(Port.MAIN)
         if target is not None:

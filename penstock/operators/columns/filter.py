@@ -28,8 +28,7 @@ class Filter(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, FilterSpec)
+        spec = build.node.spec_as(FilterSpec)
         self._chosen = np.zeros(0, np.uint32)  # scratch: which events of the block stay
         target = build.outputs.get(Port.MAIN)
         if target is not None:

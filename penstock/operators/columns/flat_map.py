@@ -22,8 +22,7 @@ class FlatMap(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, FlatMapSpec)
+        spec = build.node.spec_as(FlatMapSpec)
         self._function = UserFunction(build.node.id, spec.function)
         self._reader = RowReader(build.inputs[0], build.strings)
         self._writer = RowWriter(

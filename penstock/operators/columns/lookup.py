@@ -41,8 +41,7 @@ class Lookup(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, LookupSpec)
+        spec = build.node.spec_as(LookupSpec)
         self._chosen = np.zeros(0, np.uint32)  # scratch: which events of the block stay
         self._matched = np.zeros(0, np.uint32)  # scratch: and the table's row of each
         target = build.outputs.get(Port.MAIN)

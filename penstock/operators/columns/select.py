@@ -17,8 +17,7 @@ class Select(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, SelectSpec)
+        spec = build.node.spec_as(SelectSpec)
         target = build.outputs.get(Port.MAIN)
         if target is not None:
             builder = KernelBuilder(build.inputs[0], build.strings)

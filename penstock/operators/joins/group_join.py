@@ -39,8 +39,7 @@ class GroupJoin(WindowedSides):
     """
 
     def __init__(self, build: Build) -> None:
-        spec = build.node.spec
-        assert isinstance(spec, GroupJoinSpec)
+        spec = build.node.spec_as(GroupJoinSpec)
         super().__init__(build, spec.on, spec.window)
         left, right = build.inputs
         self._names = [[pair[index] for pair in spec.on] for index in (0, 1)]

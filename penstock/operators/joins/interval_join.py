@@ -19,8 +19,7 @@ class IntervalJoin(Join):
     """``lower <= right time - left time <= upper``. A pair's time is that of its later event."""
 
     def __init__(self, build: Build) -> None:
-        spec = build.node.spec
-        assert isinstance(spec, IntervalJoinSpec)
+        spec = build.node.spec_as(IntervalJoinSpec)
         self._lower, self._upper = spec.lower_us, spec.upper_us
         super().__init__(build, spec.on, spec.columns, max(self._upper - self._lower, 0) // _BUCKETS + 1)
 

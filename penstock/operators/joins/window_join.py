@@ -23,8 +23,7 @@ class WindowJoin(Join):
     """A pair of events comes once for every window that holds both. Its time is the window's last moment."""
 
     def __init__(self, build: Build) -> None:
-        spec = build.node.spec
-        assert isinstance(spec, WindowJoinSpec)
+        spec = build.node.spec_as(WindowJoinSpec)
         self._size, self._slide = spec.window.size_us, spec.window.slide_us
         self._clock = wall_clock(spec.window)
         bucket_us = self._size if spec.window.is_tumbling else self._size // _BUCKETS + 1

@@ -41,8 +41,7 @@ class Deduplicate(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, DeduplicateSpec)
+        spec = build.node.spec_as(DeduplicateSpec)
         layout = build.inputs[0]
         assert layout.time is not None
         self._time = layout.data(layout.time)

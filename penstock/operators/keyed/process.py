@@ -60,8 +60,7 @@ class Process(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, ProcessSpec)
+        spec = build.node.spec_as(ProcessSpec)
         layout = build.inputs[0]
         assert layout.time is not None
         self._time = layout.data(layout.time)
@@ -216,8 +215,7 @@ class Process(Operator):
         held_keys = self._words.encode(self.inputs[0], held, 0, len(held[0]))
         keys = list(self._keys)
         timers = [(time, key) for key in keys for time in sorted(key.context.timers)]
-        spec = self.node.spec
-        assert isinstance(spec, ProcessSpec)
+        spec = self.node.spec_as(ProcessSpec)
         key_rows = [
             [key.context.time for key in keys],
             [key.seen for key in keys],
@@ -248,8 +246,7 @@ class Process(Operator):
 
     def _restore(self, rows: list[Columns], watermark_us: int) -> None:
         held, keys, timers = rows
-        spec = self.node.spec
-        assert isinstance(spec, ProcessSpec)
+        spec = self.node.spec_as(ProcessSpec)
         self._held.add(held, 0, len(held[0]))
         states = RowReader(self.state_formats[1].layout, self.strings, spec.state.names)
         everything = slice(0, len(keys[0]))

@@ -108,5 +108,5 @@ def _tells_apart_by_sub(spec: Spec, above: bool) -> bool:
             return True
         case Order.HASHED:
             return False
-        case _ as never:
-            assert_never(never)
+        case _ as order:
+            assert_never(order)

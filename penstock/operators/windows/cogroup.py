@@ -24,8 +24,7 @@ class CoGroup(WindowedSides):
     """
 
     def __init__(self, build: Build) -> None:
-        spec = build.node.spec
-        assert isinstance(spec, CoGroupSpec)
+        spec = build.node.spec_as(CoGroupSpec)
         super().__init__(build, spec.on, spec.window)
         self._function = UserFunction(self.id, spec.function)
         output = build.outputs.get(Port.MAIN)

@@ -40,8 +40,7 @@ class NestedAggregate(WindowAggregate):
     belongs to the outer key. When windows close, their inner rows are folded into the results."""
 
     def __init__(self, build: Build) -> None:
-        spec = build.node.spec
-        assert isinstance(spec, NestedAggregateSpec)
+        spec = build.node.spec_as(NestedAggregateSpec)
         output = build.outputs.get(Port.MAIN)
         layout = build.inputs[0]
         wanted = set(() if output is None else output.names)

@@ -30,8 +30,7 @@ class SessionAggregate(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, WindowAggregateSpec)
+        spec = build.node.spec_as(WindowAggregateSpec)
         assert isinstance(spec.window, Session)
         self._gap_us = spec.window.gap_us
         self._aggregation = Aggregation(build, spec)

@@ -38,8 +38,7 @@ class WindowAggregate(Operator):
         so many that their table fits into no cache.
         """
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, WindowAggregateSpec)
+        spec = build.node.spec_as(WindowAggregateSpec)
         assert isinstance(spec.window, Sliding)
         self._aggregation = Aggregation(build, spec)
         width = self._aggregation.keys.width

@@ -27,8 +27,7 @@ def aggregates_over(kind: type[Window]) -> Callable[[_Any], _Any]:
 @runs(WindowAggregateSpec)
 def aggregate_over(build: Build) -> Operator:
     """The operator of a step that aggregates over a window."""
-    spec = build.node.spec
-    assert isinstance(spec, WindowAggregateSpec)
+    spec = build.node.spec_as(WindowAggregateSpec)
     return _OPERATORS[type(spec.window)](build)
 
 

@@ -52,8 +52,7 @@ class WindowTop(Operator):
 
     def __init__(self, build: Build) -> None:
         super().__init__(build)
-        spec = build.node.spec
-        assert isinstance(spec, WindowTopSpec)
+        spec = build.node.spec_as(WindowTopSpec)
         self._k, self._ties = spec.k, spec.ties
         layout = self.inputs[0]
         self._keys = KeyWords.of(layout, spec.keys)

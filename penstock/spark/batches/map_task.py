@@ -149,8 +149,7 @@ def _read(
     vertex = engine.sources[source_id]
     operator = vertex.operator
     assert isinstance(operator, BatchSource)
-    spec = operator.node.spec
-    assert isinstance(spec, SourceSpec)
+    spec = operator.node.spec_as(SourceSpec)
     assert isinstance(spec.source, NodeSource)
     known = progress.sources[source_id]
     layout = operator.prepare()

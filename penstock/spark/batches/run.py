@@ -496,8 +496,7 @@ class SparkRun:
 
     def _stream(self, source_id: str, job: ShippedJob) -> DataFrame:
         """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""
-        spec = self._graph[source_id].spec
-        assert isinstance(spec, SourceSpec)
+        spec = self._graph[source_id].spec_as(SourceSpec)
         source = self._prepared.shipped[source_id]
         if isinstance(spec.source, FrameSource):
             frame = spec.source.frame(self._session)

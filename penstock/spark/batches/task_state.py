@@ -101,8 +101,7 @@ def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> in
     """How far time has come behind these sources."""
     marks: list[int] = []
     for name in sources:
-        spec = stages.graph[name].spec
-        assert isinstance(spec, SourceSpec)
+        spec = stages.graph[name].spec_as(SourceSpec)
         marks.append(progress.watermark_us(name, spec.lateness_us))
     return min(marks, default=START_OF_TIME)
 

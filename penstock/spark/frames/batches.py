@@ -74,8 +74,7 @@ class FrameBatches:
 
     def lowered(self, batch: DataFrame, before: Progress) -> DataFrame:
         """A batch of which Spark has done the first steps; of an aggregate, its groups."""
-        spec = self.prefix.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.prefix.source.spec_as(SourceSpec)
         watermark_us = before.watermark_us(self.prefix.source.id, spec.lateness_us)
         return self.prefix.apply(batch, None if watermark_us == START_OF_TIME else watermark_us)
 
@@ -92,6 +91,5 @@ class FrameBatches:
 
     @property
     def _event_time(self) -> str:
-        spec = self.prefix.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.prefix.source.spec_as(SourceSpec)
         return spec.event_time

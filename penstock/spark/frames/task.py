@@ -161,8 +161,7 @@ class _Feed:
         partition: int,
         progress: Progress,
     ) -> None:
-        spec = engine.stages.graph[source_id].spec
-        assert isinstance(spec, SourceSpec)
+        spec = engine.stages.graph[source_id].spec_as(SourceSpec)
         self._engine, self._sees_all = engine, sees_all
         self._outlet = engine.outlet(at)
         self._bad_outlet = engine.outlet(Input(source_id, Port.BAD))

@@ -76,8 +76,7 @@ class NativeStep:
 
     @cached_property
     def join(self) -> JoinLookup:
-        spec = self.node.spec
-        assert isinstance(spec, LookupSpec)
+        spec = self.node.spec_as(LookupSpec)
         return JoinLookup(spec, self.target)
 
 

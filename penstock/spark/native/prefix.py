@@ -39,8 +39,7 @@ def plan_prefix(graph: Graph, source: Node, layouts: Plan) -> Prefix:
 
     Asks Spark nothing, so that it can be shown before a run.
     """
-    spec = source.spec
-    assert isinstance(spec, SourceSpec)
+    spec = source.spec_as(SourceSpec)
     fallback = Layout([source.schema[spec.event_time]], spec.event_time)
     first = layouts.layouts.get((source.id, Port.MAIN), fallback)
     steps: list[NativeStep] = []
@@ -109,8 +108,7 @@ class Prefix:
         everything already.
         """
         columns = [named(name) for name in self.first.visible.names]
-        spec = self.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.source.spec_as(SourceSpec)
         assert isinstance(spec.source, FrameSource)
         only_time = set(spec.source.checked(spec.event_time)) <= {spec.event_time}
         if only_time and not self.reads_bad and CORRUPT not in stream.columns:
@@ -125,16 +123,14 @@ class Prefix:
     def _bad(self, batch: DataFrame) -> Column | None:
         if REASON in batch.columns:
             return fn.isnotnull(named(REASON))
-        spec = self.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.source.spec_as(SourceSpec)
         assert isinstance(spec.source, FrameSource)
         return fn.isnull(named(spec.event_time)) if spec.source.checked(spec.event_time) else None
 
     @property
     def never_bad(self) -> bool:
         """Whether the stream has no bad records."""
-        spec = self.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.source.spec_as(SourceSpec)
         assert isinstance(spec.source, FrameSource)
         return not spec.source.checked(spec.event_time) and not spec.source.tells_corrupt
 
@@ -194,8 +190,7 @@ class Prefix:
 
     def _problems(self, has_corrupt: bool) -> Column | None:
         """Why a record is bad, null if it is not; None if that cannot be."""
-        spec = self.source.spec
-        assert isinstance(spec, SourceSpec)
+        spec = self.source.spec_as(SourceSpec)
         source = spec.source
         assert isinstance(source, FrameSource)
         reasons = [(fn.isnotnull(named(CORRUPT)), "Spark cannot parse it")] if has_corrupt else []

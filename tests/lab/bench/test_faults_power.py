@@ -87,8 +87,9 @@ def test_a_removal_counts_with_its_folder(recorder: PowerRecorder) -> None:
 def test_a_file_that_grows_has_the_length_of_its_last_sync(recorder: PowerRecorder) -> None:
     def write(root: Path) -> None:
         log = LogFile(root / "log")
-        log.append(b"one\n")
-        log.append(b"two\n")
+        for line in (b"one\n", b"two\n"):
+            log.append(line)
+            log.sync()
         with (root / "log").open("a") as file:
             file.write("three\n")
         log.close()

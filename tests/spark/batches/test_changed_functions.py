@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.query.steps import SourceSpec
+from penstock.query.steps import ProcessSpec, SourceSpec
 from penstock.query.user_functions import Context
 from penstock.spark.batches.job import for_tasks
 from penstock.spark.batches.stages import Stages, cut
 from penstock.spark.checkpoint.folders import Changes, resume
+from penstock.spark.checkpoint.positions import Progress
 from penstock.state.store import StateStore
 
 SCHEMA = {"ts": "timestamp", "k": "int64"}
@@ -103,3 +104,17 @@ def test_another_version_starts_the_steps_behind_it_without_state(tmp_path: Path
 
 def test_the_same_version_says_that_the_function_is_the_same(tmp_path: Path) -> None:
     assert not changes(tmp_path, stages_of(count=1, version=1), stages_of(count=2, version=1))
+
+
+def test_a_step_that_is_told_otherwise_keeps_its_state_and_one_that_means_something_else_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = stages_of()
+    monkeypatch.setattr(ProcessSpec, "details", lambda self: "reworded")
+    assert not changes(tmp_path, before, stages_of())
+    latest = StateStore(tmp_path).latest()
+    assert latest is not None
+    assert Progress.from_json(latest.progress).texts == {"counted": "process reworded"}
+    monkeypatch.setattr(ProcessSpec, "version", 2)
+    _, told, _ = resume(StateStore(tmp_path), stages_of(), {"events": None}, (0, 0), "run")
+    assert dict(told.fresh) == {"counted": "it computes something else now"}

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.query.functions.choices.coalesce import Coalesce
-from penstock.query.functions.choices.greatest import Greatest
-from penstock.query.functions.choices.hash_of import HashOf
-from penstock.query.functions.choices.least import Least
-
-__all__ = [
-    "Coalesce",
-    "Greatest",
-    "HashOf",
-    "Least",
-]
+from penstock.query.functions.choices.coalesce import Coalesce as Coalesce
+from penstock.query.functions.choices.greatest import Greatest as Greatest
+from penstock.query.functions.choices.hash_of import HashOf as HashOf
+from penstock.query.functions.choices.least import Least as Least

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.query.functions.times.day import Day
-from penstock.query.functions.times.day_of_week import DayOfWeek
-from penstock.query.functions.times.format_time import FormatTime
-from penstock.query.functions.times.hour import Hour
-from penstock.query.functions.times.minute import Minute
-from penstock.query.functions.times.month import Month
-from penstock.query.functions.times.parse_time import ParseTime
-from penstock.query.functions.times.second import Second
-from penstock.query.functions.times.truncate import Truncate
-from penstock.query.functions.times.year import Year
-
-__all__ = [
-    "Day",
-    "DayOfWeek",
-    "FormatTime",
-    "Hour",
-    "Minute",
-    "Month",
-    "ParseTime",
-    "Second",
-    "Truncate",
-    "Year",
-]
+from penstock.query.functions.times.day import Day as Day
+from penstock.query.functions.times.day_of_week import DayOfWeek as DayOfWeek
+from penstock.query.functions.times.format_time import FormatTime as FormatTime
+from penstock.query.functions.times.hour import Hour as Hour
+from penstock.query.functions.times.minute import Minute as Minute
+from penstock.query.functions.times.month import Month as Month
+from penstock.query.functions.times.parse_time import ParseTime as ParseTime
+from penstock.query.functions.times.second import Second as Second
+from penstock.query.functions.times.truncate import Truncate as Truncate
+from penstock.query.functions.times.year import Year as Year
