@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from penstock.cep import catalogue
 from penstock.operators.aggregates import accumulator
 from penstock.operators.windows import window_aggregates
 from penstock.query import aggregates
@@ -135,6 +136,7 @@ def test_every_window_says_to_checkpoints_what_it_always_said() -> None:
 
 @pytest.mark.parametrize("name", sorted(WINDOWS))
 def test_a_window_without_an_operator_is_told_at_import(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue.check_all()  # which has loaded them all
     known = {kind: one for kind, one in window_aggregates._OPERATORS.items() if kind is not WINDOWS[name]}
     monkeypatch.setattr(window_aggregates, "_OPERATORS", known)
     with pytest.raises(TypeError, match=f"no operator aggregates over {name}"):
