@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.query.graph import Graph, Node, Port
-from penstock.query.steps import (
-    SinkSpec,
-    SourceSpec,
-)
+from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.steps.spec import Spec
 
 _LONGEST = 160  # characters of one description; the rest of a long expression is left out

@@ -7,10 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from penstock.query.errors import Origin, QueryError
 from penstock.query.graph import Graph, Node, Port
-from penstock.query.steps import (
-    SinkSpec,
-    SourceSpec,
-)
+from penstock.query.steps import SinkSpec, SourceSpec
 
 
 def checked_graph(nodes: Iterable[Node]) -> Graph:

@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, unfenced
-from penstock.state.manifest import FORMAT, FileEntry, Manifest, checksum
+from penstock.state.manifest import FileEntry, Manifest, checksum
 from penstock.state.store import StateStore
 from penstock.state.tables import StateTables, select
 
@@ -302,15 +302,14 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
         commit(store, version, FileEntry(0, name, 1, len(data), checksum(data), (1,)))
         with pytest.raises(StateError, match=rf"unknown checkpoint format: file {name} has format {said}"):
             store.read(version, None, [1])
-    old = manifest.to_bytes().replace(f'"format":{FORMAT}'.encode(), b'"format":2')
+    old = manifest.to_bytes().replace(b'"format":4', b'"format":3')
     body = old.partition(b'"manifest": ')[2].removesuffix(b"}\n")
     sealed = old.replace(
         checksum(manifest.to_bytes().partition(b'"manifest": ')[2][:-2]).encode(), checksum(body).encode()
     )
     (tmp_path / "manifests" / "1.json").write_bytes(sealed)
     with pytest.raises(
-        StateError,
-        match=r"unknown checkpoint format: manifest 1.json .* has format 2, .* reads " + str(FORMAT),
+        StateError, match=r"unknown checkpoint format: manifest 1.json .* has format 3, .* reads 4"
     ):
         store.load(1)
 
@@ -359,7 +358,7 @@ def test_a_manifest_says_which_operators_match_and_which_do_not() -> None:
         "c": "it is new",
     }
     assert manifest.left_behind(["a", "b"]) == ["gone"]
-    assert json.loads(manifest.to_bytes())["manifest"]["format"] == FORMAT
+    assert json.loads(manifest.to_bytes())["manifest"]["format"] == 4
 
 
 def test_a_manifest_comes_back_as_it_was_written() -> None:

@@ -8,9 +8,7 @@ from typing import assert_never
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
 from penstock.query.failures import ERROR, STEP
 from penstock.query.graph import Graph, Input, Node, Port
-from penstock.query.steps import (
-    SourceSpec,
-)
+from penstock.query.steps import SourceSpec
 from penstock.query.steps.spec import Order, Spec
 from penstock.query.types import Field, Schema
 

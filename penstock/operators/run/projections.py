@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from penstock.query.expr import Column
 from penstock.query.graph import Graph, Input, Node, Port
-from penstock.query.steps import (
-    SelectSpec,
-)
+from penstock.query.steps import SelectSpec
 
 
 def without_plain_projections(graph: Graph) -> Graph:
