@@ -6,6 +6,7 @@ memory.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import sys
@@ -56,10 +57,12 @@ def peak_mib(name: str) -> int:
     """The most that one process of this name, started by this one, has had in memory."""
     peaks = [0]
     for child in psutil.Process().children(recursive=True):
-        if child.name().startswith(name):
-            for line in Path(f"/proc/{child.pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    peaks.append(int(line.split()[1]) >> 10)
+        # Workers of Spark's end when they like.
+        with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            if child.name().startswith(name):
+                for line in Path(f"/proc/{child.pid}/status").read_text().splitlines():
+                    if line.startswith("VmHWM:"):
+                        peaks.append(int(line.split()[1]) >> 10)
     return max(peaks)
 
 
