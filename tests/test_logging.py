@@ -63,4 +63,4 @@ def test_who_configures_nothing_sees_warnings() -> None:
 def test_a_host_can_silence_and_format_what_is_told() -> None:
     assert _told("import logging\nlogging.getLogger('penstock').setLevel('ERROR')\n") == ""
     formatted = _told("import logging\nlogging.basicConfig(format='%(levelname)s %(name)s: %(message)s')\n")
-    assert formatted.startswith("WARNING penstock.engine.splitter: step 'first': key 7 has ")
+    assert formatted.startswith("WARNING penstock.engine.keyed.splitter: step 'first': key 7 has ")

@@ -16,7 +16,7 @@ from penstock.app import App
 from penstock.connectors.memory.callback import Callback
 from penstock.connectors.memory.generator import Generator
 from penstock.engine.node import Node
-from penstock.engine.summary import Summary
+from penstock.engine.seat.summary import Summary
 from penstock.query.types import Schema
 
 _SINK_RATE = 500_000.0  # events/s that the slow sink can take

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.engine.execution import Execution
-from penstock.engine.settings import Settings
-from penstock.engine.summary import Summary
+from penstock.engine.seat.execution import Execution
+from penstock.engine.seat.settings import Settings
+from penstock.engine.seat.summary import Summary
 from penstock.query.graph import Graph
 
 _POLL_S = 0.2

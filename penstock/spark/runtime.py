@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.connectors.sizes import parsed_bytes
-from penstock.engine.settings import STOP_GRACE, Settings
+from penstock.engine.seat.settings import STOP_GRACE, Settings
 from penstock.metrics.batches import BatchProgress
 from penstock.placement.query_groups import GroupPlanner
 from penstock.query.durations import Duration, positive_us

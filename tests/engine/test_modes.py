@@ -10,10 +10,10 @@ import pytest
 
 import penstock as ps
 from penstock import col, count, tumbling
-from penstock.engine.assembly import assemble
-from penstock.engine.inline import InlineEngine
 from penstock.engine.node import Node
-from penstock.engine.settings import Settings
+from penstock.engine.seat.assembly import assemble
+from penstock.engine.seat.inline import InlineEngine
+from penstock.engine.seat.settings import Settings
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.query.errors import PenstockError, RunError
 from penstock.scheduling.catalogue import POLICIES, policy_named
@@ -142,7 +142,7 @@ def test_modes_that_do_not_exist_are_refused(setting: dict[str, Any], message: s
 def test_workers_run_what_the_model_of_the_dispatcher_gives_out(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.engine.desk.Dispatcher", Checked)
+    monkeypatch.setattr("penstock.engine.dispatch.desk.Dispatcher", Checked)
     before = Checked.exchanges
     app, sink = app_of(EVENTS)
     app.run(on=Node(workers=2, scheduling=name, block_events=32, turn_blocks=1))

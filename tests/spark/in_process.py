@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.connectors.reader import NodeSource
 from penstock.connectors.writer import NodeSink
-from penstock.engine.settings import Settings
+from penstock.engine.seat.settings import Settings
 from penstock.query.graph import Graph
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import resized

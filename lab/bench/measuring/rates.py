@@ -16,8 +16,8 @@ from functools import partial
 from scipy import stats
 
 from lab.bench.measuring.stolen import Stolen
-from penstock.engine.execution import Execution
 from penstock.engine.node import Node
+from penstock.engine.seat.execution import Execution
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.metrics.run import RunMetrics
 from penstock.query.graph import Graph

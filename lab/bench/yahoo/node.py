@@ -17,7 +17,7 @@ from penstock.app import App
 from penstock.connectors.memory.generator import Generator
 from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.summary import Summary
+from penstock.engine.seat.summary import Summary
 from penstock.kernels.timing import KernelTimer
 from penstock.metrics.operators import cost_of_measuring_ns
 from penstock.query.errors import PenstockError

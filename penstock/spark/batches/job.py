@@ -15,8 +15,8 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from penstock.connectors.reader import NodeSource
-from penstock.engine import collector
-from penstock.engine.settings import Settings
+from penstock.engine.seat import collector
+from penstock.engine.seat.settings import Settings
 from penstock.query.connectors import Sink, Source
 from penstock.query.graph import Graph
 from penstock.query.steps import SinkSpec, SourceSpec

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from penstock.connectors.reader import NodeSource, Resume
-from penstock.engine.inline import BatchSource
-from penstock.engine.source import Partition
+from penstock.engine.seat.inline import BatchSource
+from penstock.engine.turns.source import Partition
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches import task_state

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.connectors.reader import NodeSource
 from penstock.connectors.writer import BatchWriter
-from penstock.engine import collector
+from penstock.engine.seat import collector
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
 from penstock.metrics.degree import DegreeMetrics
 from penstock.query.errors import PenstockError, RunError

@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.cep.catalogue import operator_for
-from penstock.engine.inline import BatchSource, Inlet, InlineEngine
-from penstock.engine.settings import Settings
-from penstock.engine.vertex import Vertex
+from penstock.engine.seat.inline import BatchSource, Inlet, InlineEngine
+from penstock.engine.seat.settings import Settings
+from penstock.engine.turns.vertex import Vertex
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout

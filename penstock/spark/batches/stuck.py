@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from penstock.engine.inline import InlineEngine
-from penstock.engine.long_turns import LongTurns, left_behind
+from penstock.engine.seat.inline import InlineEngine
+from penstock.engine.turns.long_turns import LongTurns, left_behind
 from penstock.query.errors import RunError
 from penstock.state.files import Folder
 

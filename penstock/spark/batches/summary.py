@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from penstock.engine.summary import set_aside
+from penstock.engine.seat.summary import set_aside
 from penstock.metrics.batches import RunProgress
 from penstock.metrics.degree import DegreeMetrics
 

@@ -16,7 +16,7 @@ import penstock as ps
 from penstock import col, event, previous
 from penstock.cep.patterns.match_splitter import MatchSplitter
 from penstock.cep.selections.selections import EventBatch
-from penstock.engine.summary import Summary
+from penstock.engine.seat.summary import Summary
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.projections import without_plain_projections
@@ -28,7 +28,7 @@ from penstock.query.types import Schema
 from penstock.routing.control import RoutingControl
 from tests.cep.patterns.strategies import SCHEMA, specs, streams
 from tests.cep.patterns.test_matcher import expected
-from tests.engine.test_parallel import parallel_nodes
+from tests.engine.keyed.test_parallel import parallel_nodes
 from tests.harness import Harness, layout
 
 Rows = list[dict[str, Any]]

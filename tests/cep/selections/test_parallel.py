@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.cep.selections.degree_control import DegreeControl
 from penstock.cep.selections.splitter_operator import SplitterOperator
-from penstock.engine.execution import Execution
-from penstock.engine.settings import Settings
+from penstock.engine.seat.execution import Execution
+from penstock.engine.seat.settings import Settings
 from penstock.metrics.degree import DegreeMetrics
 from penstock.query.patterns.detecting import ASSIGNMENTS
 from penstock.scaling.planner import QueueingPlanner

@@ -18,7 +18,7 @@ from lab.bench.measuring.rates import (
     run_unpaced,
 )
 from penstock.engine.node import Node
-from penstock.engine.summary import Summary
+from penstock.engine.seat.summary import Summary
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics

@@ -53,9 +53,9 @@ from penstock.connectors.memory.discard import Discard
 from penstock.connectors.memory.generator import Generator
 from penstock.connectors.paced import PacedReader
 from penstock.connectors.reader import Reader
-from penstock.engine.assembly import assemble
 from penstock.engine.node import Node
-from penstock.engine.settings import Settings
+from penstock.engine.seat.assembly import assemble
+from penstock.engine.seat.settings import Settings
 from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import LatencyMarker, Mark
 from penstock.memory.layout import Layout
@@ -250,7 +250,7 @@ def test_latency_counts_from_the_frame_and_not_from_the_one_before(monkeypatch: 
     source.open()
     reads = [1 * MS, 42 * MS, 83 * MS, 125 * MS]  # the first starts the clock
     clock = iter(reads)
-    monkeypatch.setattr("penstock.engine.source.time.perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr("penstock.engine.turns.source.time.perf_counter_ns", lambda: next(clock))
     born_ms = []
     for _ in reads:
         outbox: deque[Mark] = deque()

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.operators.run import endless
-from tests.engine.test_endless import app, told
+from tests.engine.seat.test_endless import app, told
 
 
 @pytest.mark.parametrize("tasks", [1, 2])

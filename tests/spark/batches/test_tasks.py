@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from penstock.engine.settings import Settings
+from penstock.engine.seat.settings import Settings
 from penstock.spark.batches import results
 from tests.engine.test_equivalence import compare, described, expected_of
 from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.engine.settings import Settings
+from penstock.engine.seat.settings import Settings
 from tests.cep.patterns.strategies import specs, streams
 from tests.cep.patterns.test_by_start import Rows, app_of, degrees, matches, with_rows
 from tests.spark.in_process import run_in_process

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.engine.settings import Settings
+from penstock.engine.seat.settings import Settings
 from penstock.query.patterns.detecting import ASSIGNMENTS
 from penstock.spark.batches.preparation import prefix_of
 from penstock.spark.batches.stages import cut

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.engine.settings import Settings
+from penstock.engine.seat.settings import Settings
 from penstock.query.patterns.sets import PatternChange
 from penstock.query.patterns.texts import pattern_of
 from penstock.spark.checkpoint.pattern_log import SetLog

@@ -1,0 +1,1 @@
+"""Threads that own operators, each with a queue of its own."""

@@ -1,0 +1,1 @@
+"""Keyed operators in several tasks, and how their keys move while data flows."""

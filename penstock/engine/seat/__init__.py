@@ -1,0 +1,1 @@
+"""A run in one process: its settings, its graph, its threads, its end."""

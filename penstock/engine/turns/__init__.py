@@ -1,0 +1,1 @@
+"""What a vertex is, and what happens in a turn of one."""

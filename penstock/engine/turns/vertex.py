@@ -1,0 +1,134 @@
+"""A vertex of the running graph: an operator with its edges, its counters and what the scheduler knows of
+it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from penstock.engine.turns.sink import SinkOperator
+from penstock.engine.turns.source import SourceOperator
+from penstock.memory.edges import START_OF_TIME, Edge, Mark, Outlet
+from penstock.memory.queues import QueueOutlet
+from penstock.metrics.histogram import LatencyHistogram
+from penstock.metrics.operators import OperatorCounters, OperatorMetrics
+from penstock.operators.run.base import Operator
+from penstock.query.graph import Port
+
+
+class Vertex:
+    """One operator at work.
+
+    Invariants: at most one worker holds it (``running``) and only that one calls the operator or moves its
+    cursors. ``blocked`` is set by that worker and cleared by whoever frees a chunk of one of its outlets.
+    """
+
+    __slots__ = (
+        "blocked",
+        "counters",
+        "edges",
+        "ended",
+        "finished",
+        "held",
+        "holding",
+        "in_turn",
+        "index",
+        "inputs",
+        "latency",
+        "on_call",
+        "on_unblock",
+        "operator",
+        "outbox",
+        "outlets",
+        "queues",
+        "readers",
+        "running",
+        "source",
+        "watermark",
+    )
+
+    def __init__(
+        self, index: int, operator: Operator, edges: list[tuple[int, Edge]], outlets: dict[Port, Outlet]
+    ) -> None:
+        self.index = index
+        self.operator = operator
+        self.inputs = edges  # each edge with the number of the input it belongs to
+        self.edges = [edge for _, edge in edges]
+        self.outlets = list(outlets.values())
+        self.queues = [outlet for outlet in self.outlets if isinstance(outlet, QueueOutlet)]
+        self.source = operator if isinstance(operator, SourceOperator) else None
+        self.latency = LatencyHistogram() if isinstance(operator, SinkOperator) else None
+        self.counters = OperatorCounters()
+        self.readers: tuple[Vertex, ...] = ()  # who reads its outlets
+        self.outbox: deque[Mark] = deque()  # marks that follow the rows made ready
+        self.held: deque[tuple[Edge, Mark]] = deque()  # marks that wait for a migration to end
+        self.holding: set[Edge] = set()  # the edges that those may come on
+        self.on_call: Callable[[Vertex], None] | None = None
+        self.watermark = START_OF_TIME
+        self.ended = 0  # edges after which nothing follows
+        self.running = False
+        self.in_turn = False  # set and cleared by who takes the turn, read by who wonders where it stays
+        self.blocked = False
+        self.finished = False
+        self.on_unblock: Callable[[Vertex], None] | None = None
+        operator.attach(outlets)
+        for outlet in self.outlets:
+            outlet.pool.on_free = self._unblock
+
+    def work(self, now_ns: int) -> int:
+        """Events and marks that a turn could take now."""
+        if self.running or self.blocked or self.finished:
+            return 0
+        return self.waiting() if self.source is None else self.source.available(now_ns)
+
+    def waiting(self) -> int:
+        """Events and marks in its inputs, and rows and marks that did not fit into its outlets."""
+        operator = self.operator
+        count = len(self.outbox) + operator.has_ready_rows
+        if self.held and not operator.holds:  # marks that no longer have to wait
+            count += len(self.held)
+        for edge in self.edges:
+            count += edge.outlet.written - edge.consumed + len(edge.marks)
+        return count
+
+    def call(self) -> None:
+        """Something has come for it that is on none of its edges. From any thread."""
+        if self.on_call is not None:
+            self.on_call(self)
+
+    def block(self) -> None:
+        """Notes that an outlet is full. A chunk freed meanwhile must not be overlooked."""
+        self.blocked = True
+        self.counters.backpressured += 1
+        if all(outlet.has_room for outlet in self.outlets):
+            self.blocked = False
+
+    def _unblock(self) -> None:
+        if self.blocked:
+            self.blocked = False
+            if self.on_unblock is not None:
+                self.on_unblock(self)
+
+    def metrics(self, elapsed_ns: int = 0, open_wait_ns: int = 0) -> OperatorMetrics:
+        """``open_wait_ns``: how long it has had work and no turn by now."""
+        operator, counters = self.operator, self.counters
+        return OperatorMetrics(
+            id=operator.id,
+            kind=operator.node.kind,
+            pending=sum(edge.pending for edge in self.edges),
+            processed=counters.processed,
+            emitted=operator.out.written if operator.out is not None else 0,
+            turns=counters.turns,
+            busy_ns=counters.busy_ns,
+            backpressured=counters.backpressured,
+            blocks_in_use=sum(outlet.pool.blocks_in_use for outlet in self.outlets),
+            late=operator.late_events,
+            failed=operator.failed_events,
+            state_bytes=operator.state_bytes,
+            dropped_runs=operator.dropped_runs,
+            schedule_wait_ns=counters.schedule_wait_ns,
+            markers=counters.markers,
+            marker_wait_ns=counters.marker_wait_ns,
+            elapsed_ns=elapsed_ns,
+            open_wait_ns=open_wait_ns,
+        )
