@@ -16,6 +16,9 @@ class Extra(StrEnum):
 
     SPARK = "spark"
     MQTT = "mqtt"
+    KAFKA = "kafka"
+    POSTGRES = "postgres"
+    SERVICE = "service"
     VIEW = "view"
     DEGREE = "degree"
     NETWORK = "network"
