@@ -1,1 +1,1 @@
-"""What is in a checkpoint, without its app: shown, verified, gone back to and copied."""
+"""What a run keeps and goes on from, whichever runtime it is; and what people can ask of it."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.checkpoints.parts import Part, parts_of
+from penstock.checkpoints.positions import PartitionProgress, Progress
 from penstock.connectors.deliveries import delivery_of
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
 from penstock.state.inspection import StateSize, state_sizes
 from penstock.state.manifest import Manifest

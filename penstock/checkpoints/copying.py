@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.checkpoints.folders import Checkpoint
+from penstock.checkpoints.groups import folder_of, store_groups, stored_groups
 from penstock.checkpoints.parts import Part, parts_of
 from penstock.checkpoints.verification import notes_problems
-from penstock.spark.checkpoint.folders import Checkpoint
-from penstock.spark.groups.checkpoint import folder_of, store_groups, stored_groups
 from penstock.state.errors import GO_BACK, StateError
 from penstock.state.files import Folder
 from penstock.state.manifest import Manifest, checksum

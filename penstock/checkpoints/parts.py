@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.spark.checkpoint.folders import Checkpoint
-from penstock.spark.groups.checkpoint import folder_of, stored_groups
+from penstock.checkpoints.folders import Checkpoint
+from penstock.checkpoints.groups import folder_of, stored_groups
 from penstock.state.errors import StateError
 from penstock.state.store import StateStore
 

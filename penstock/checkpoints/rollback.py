@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from penstock.checkpoints.lock import CheckpointLock, this_process
 from penstock.checkpoints.parts import Part, parts_of
+from penstock.checkpoints.spark_log import SparkLog
 from penstock.connectors.deliveries import delivery_of
 from penstock.connectors.delivery import Delivery
 from penstock.connectors.files.target_lock import TargetLock
-from penstock.spark.checkpoint.lock import CheckpointLock, this_process
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.state.errors import StateError
 from penstock.state.inspection import damage
 from penstock.state.manifest import FORMAT, Manifest

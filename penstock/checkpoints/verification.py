@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.checkpoints.parts import Part, parts_of
+from penstock.checkpoints.positions import Progress
+from penstock.checkpoints.spark_log import SparkLog
 from penstock.connectors.deliveries import delivery_of
 from penstock.connectors.files.journal import FileJournal
 from penstock.query.errors import PenstockError, RunError
-from penstock.spark.checkpoint.positions import Progress
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.state.errors import StateError
 from penstock.state.inspection import damage
 from penstock.state.manifest import Manifest

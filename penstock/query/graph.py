@@ -106,3 +106,17 @@ class Graph:
     def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:
         """Who reads this output, and as which of their inputs."""
         return list(self._readers.get(Input(node_id, port), ()))
+
+    def sources_above(self, node_id: str) -> frozenset[str]:
+        """The sources whose events can reach an operator: its watermark is the least of theirs."""
+        found: set[str] = set()
+        waiting, seen = [node_id], {node_id}
+        while waiting:
+            node = self[waiting.pop()]
+            if node.spec.name == "source":
+                found.add(node.id)
+            for source in node.inputs:
+                if source.node not in seen:
+                    seen.add(source.node)
+                    waiting.append(source.node)
+        return frozenset(found)

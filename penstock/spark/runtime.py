@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.checkpoints.groups import check_no_groups
 from penstock.connectors.sizes import parsed_bytes
 from penstock.engine.seat.settings import STOP_GRACE, Settings
 from penstock.metrics.batches import BatchProgress
@@ -19,7 +20,6 @@ from penstock.scheduling.catalogue import policy_named
 from penstock.spark.batches.restarts import DEFAULT_RESTARTS, Restarts
 from penstock.spark.batches.run import SparkRun
 from penstock.spark.batches.summary import SparkSummary
-from penstock.spark.groups.checkpoint import check_no_groups
 from penstock.spark.groups.groups import GroupsOption, check_option
 from penstock.spark.groups.run import GroupedRun
 from penstock.spark.places import places

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.checkpoints import copying
 from penstock.checkpoints.copying import copy
+from penstock.checkpoints.positions import PartitionProgress, Progress
 from penstock.cli import main
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore

@@ -12,6 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.checkpoints.folders import operators_of, resume
+from penstock.checkpoints.pattern_logs import PatternLogs
+from penstock.checkpoints.positions import Progress
 from penstock.connectors.reader import NodeSource
 from penstock.connectors.writer import NodeSink
 from penstock.engine.seat.settings import Settings
@@ -25,9 +28,6 @@ from penstock.spark.batches.messages import from_batches, to_batch
 from penstock.spark.batches.stage_task import StageTask
 from penstock.spark.batches.stages import Kind, cut, whole
 from penstock.spark.batches.stream_source import Range
-from penstock.spark.checkpoint.folders import operators_of, resume
-from penstock.spark.checkpoint.pattern_logs import PatternLogs
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 

@@ -11,6 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from penstock.checkpoints.pattern_logs import PatternLogs
+from penstock.checkpoints.positions import Progress, moves_from_json
+from penstock.checkpoints.spark_log import SparkLog
+from penstock.checkpoints.writers import deliver, deliveries, end_writers
 from penstock.connectors.writer import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
@@ -23,12 +27,8 @@ from penstock.spark.batches.collected import Collected
 from penstock.spark.batches.job import Job, ShippedJob
 from penstock.spark.batches.map_task import WholeTask, is_whole
 from penstock.spark.batches.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
-from penstock.spark.batches.sinks import deliver, deliveries, end_writers
 from penstock.spark.batches.stage_task import StageTask
 from penstock.spark.batches.stages import Kind, Stages
-from penstock.spark.checkpoint.pattern_logs import PatternLogs
-from penstock.spark.checkpoint.positions import Progress, moves_from_json
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.spark.frames.batches import FrameBatches
 from penstock.state.errors import StateError
 from penstock.state.manifest import FileEntry, Manifest

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from penstock.checkpoints.folders import operators_of
 from penstock.connectors.reader import NodeSource
 from penstock.engine.seat import collector
 from penstock.engine.seat.settings import Settings
@@ -24,7 +25,6 @@ from penstock.query.types import Schema
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Stages
 from penstock.spark.batches.stuck import watch
-from penstock.spark.checkpoint.folders import operators_of
 from penstock.state import table
 from penstock.state.delta import Base
 from penstock.state.manifest import FileEntry

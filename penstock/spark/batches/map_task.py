@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from penstock.checkpoints.positions import PartitionProgress, Partitions, Progress, moves_to_json
 from penstock.connectors.reader import NodeSource, Resume
 from penstock.engine.seat.inline import BatchSource
 from penstock.engine.turns.source import Partition
@@ -22,7 +23,6 @@ from penstock.spark.batches.messages import Message, json_bytes, to_batch
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stage_task import TaskClock
 from penstock.spark.batches.stages import Kind
-from penstock.spark.checkpoint.positions import PartitionProgress, Partitions, Progress, moves_to_json
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 

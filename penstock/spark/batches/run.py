@@ -17,6 +17,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.checkpoints.folders import Checkpoint, operators_of, resume
+from penstock.checkpoints.input_check import begin_input, input_changes
+from penstock.checkpoints.leftovers import Leftovers, remove_abandoned
+from penstock.checkpoints.lock import CheckpointLock, this_process
+from penstock.checkpoints.pattern_logs import PatternLogs
+from penstock.checkpoints.positions import Progress
+from penstock.checkpoints.spark_log import SparkLog
+from penstock.checkpoints.writers import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.connectors.reader import NodeSource
 from penstock.connectors.writer import BatchWriter
 from penstock.engine.seat import collector
@@ -36,25 +44,17 @@ from penstock.spark.batches.map_task import MapTask, is_whole
 from penstock.spark.batches.preparation import prefix_of, prepare
 from penstock.spark.batches.readers import Readers
 from penstock.spark.batches.restarts import Restarts
-from penstock.spark.batches.sinks import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stalls import StallWatch, work_of
 from penstock.spark.batches.stream_source import register
 from penstock.spark.batches.stuck import Grace, TurnNotes
 from penstock.spark.batches.summary import SparkSummary
-from penstock.spark.checkpoint.fencing import creation
-from penstock.spark.checkpoint.folders import Checkpoint, operators_of, resume
-from penstock.spark.checkpoint.input_check import begin_input, input_changes
-from penstock.spark.checkpoint.leftovers import Leftovers, remove_abandoned
-from penstock.spark.checkpoint.lock import CheckpointLock, this_process
-from penstock.spark.checkpoint.pattern_logs import PatternLogs
-from penstock.spark.checkpoint.positions import Progress
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.spark.frames.batches import FrameBatches
 from penstock.spark.frames.streams import FrameSource
 from penstock.spark.frames.task import FrameTask
 from penstock.spark.groups.slots import GroupShare, Stopping
 from penstock.spark.session.failures import given_up, is_passing, told_by_spark
+from penstock.spark.session.fencing import creation
 from penstock.spark.session.start import local_cores, spark_session
 from penstock.state.store import StateStore
 

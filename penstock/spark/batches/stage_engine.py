@@ -127,7 +127,7 @@ class StageEngine:
         for channel, outlet in self.inlets.items():
             origin = stages.channels[channel].origin
             assert origin is not None
-            marked.append((outlet, watermark_of(stages.sources_above(origin.node))))
+            marked.append((outlet, watermark_of(stages.graph.sources_above(origin.node))))
         return marked
 
     def take(self, owners: NDArray[np.int32], home: int, seq: int) -> list[Message]:
@@ -302,7 +302,7 @@ class StageEngine:
         return outlet
 
     def _clock(self, vertices: list[Vertex], node: Node) -> Outlet:
-        sources = self.stages.sources_above(node.id)
+        sources = self.stages.graph.sources_above(node.id)
         if sources not in self.clocks:
             self.clocks[sources] = self._inlet(vertices, node, _CLOCK)
         return self.clocks[sources]

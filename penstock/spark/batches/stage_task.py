@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from penstock.checkpoints.positions import Progress, moves_from_json
 from penstock.spark.batches import task_state
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.messages import Message, as_json, from_batches, json_bytes, to_batch
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Kind
-from penstock.spark.checkpoint.positions import Progress, moves_from_json
 from penstock.state.manifest import Manifest
 
 

@@ -11,12 +11,10 @@ from enum import Enum
 
 import xxhash
 
-from penstock.cep.selections.detection_graph import for_many_tasks
-from penstock.operators.by_start import with_instances
-from penstock.operators.run.plan import Plan, plan
-from penstock.operators.run.projections import without_plain_projections
+from penstock.checkpoints.planned import planned
+from penstock.operators.run.plan import Plan
 from penstock.query.graph import Graph, Input, Node, Port
-from penstock.query.steps import SinkSpec, SourceSpec
+from penstock.query.steps import SinkSpec
 
 
 class Kind(Enum):
@@ -88,27 +86,14 @@ class Stages:
         """The hash that all state of an operator without keys goes by; None for one with keys."""
         return None if node.spec.routed_by(0) else route_hash(node.id)
 
-    def sources_above(self, node_id: str) -> frozenset[str]:
-        """The sources whose events can reach an operator: its watermark is the least of theirs."""
-        found: set[str] = set()
-        waiting, seen = [node_id], {node_id}
-        while waiting:
-            node = self.graph[waiting.pop()]
-            if isinstance(node.spec, SourceSpec):
-                found.add(node.id)
-            for source in node.inputs:
-                if source.node not in seen:
-                    seen.add(source.node)
-                    waiting.append(source.node)
-        return frozenset(found)
-
 
 def cut(graph: Graph) -> Stages:
     """The stages of a graph. Selections of existing columns are left out, as the node engine does."""
-    graph = with_instances(for_many_tasks(without_plain_projections(graph)))
+    known = planned(graph)
+    graph = known.graph
     partial = frozenset(node.id for node in graph if node.spec.merges())
     stage_of: dict[str, int] = {}
-    stages = Stages(graph, plan(graph), stage_of, partial, (), {})
+    stages = Stages(graph, known.layouts, stage_of, partial, (), {})
     for node in graph.nodes:
         reached = max((stages.output_stage(source) for source in node.inputs), default=0)
         stage_of[node.id] = reached + node.spec.is_routed

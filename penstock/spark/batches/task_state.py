@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.cep.patterns.match_set import MatchSet
+from penstock.checkpoints.pattern_log import SetLog
+from penstock.checkpoints.positions import Progress
 from penstock.memory.edges import START_OF_TIME
 from penstock.operators.run.base import Operator
 from penstock.query.steps import SourceSpec
@@ -16,8 +18,6 @@ from penstock.routing.route import partitions_of
 from penstock.spark.batches.job import LocalJob, Warm
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Stages
-from penstock.spark.checkpoint.pattern_log import SetLog
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.delta import Base
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
@@ -47,7 +47,7 @@ def load(
     known = {name for name in engine.operators if manifest.operators.get(name) == local.computes[name]}
     found = StateStore(local.job.store).read(manifest, known, owned)
     for name, operator in engine.operators.items():
-        seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.sources_above(name))
+        seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.graph.sources_above(name))
         operator.import_state(_fitted(found.get(name, {}), operator), min(seen, default=START_OF_TIME))
     return None
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.checkpoints.positions import PartitionProgress, Progress
+from penstock.checkpoints.spark_log import SparkLog
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.graph import Input
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import ShippedJob
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.spark.frames.task import FrameTask, GroupsTask, WholeFrameTask
 from penstock.spark.native.prefix import Prefix
 from penstock.state.manifest import Manifest

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from penstock.checkpoints.positions import PartitionProgress, Partitions, Progress
 from penstock.connectors.reader import RECORD_CHARS
 from penstock.memory.arrow import numpy_from_arrow
 from penstock.memory.edges import START_OF_TIME
@@ -25,7 +26,6 @@ from penstock.spark.batches.map_task import WholeTask, batch_id, sent
 from penstock.spark.batches.messages import SPARK_SCHEMA
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stage_task import TaskClock
-from penstock.spark.checkpoint.positions import PartitionProgress, Partitions, Progress
 from penstock.spark.native.partial import left_out, state_table
 from penstock.spark.native.prefix import REASON, RECORD
 from penstock.state.manifest import Manifest

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.cep.selections.detection_graph import for_many_tasks
+from penstock.checkpoints.folders import alike
 from penstock.connectors.reader import NodeSource
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.projections import without_plain_projections
@@ -14,7 +15,6 @@ from penstock.placement.query_groups import QueryGroups
 from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph
 from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
-from penstock.spark.checkpoint.folders import alike
 
 AUTO = "auto"
 #: None: all queries in one group; "auto": by what was measured; or the names of the queries of each group.

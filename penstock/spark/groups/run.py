@@ -10,15 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
-from penstock.placement.query_groups import GroupPlan, GroupPlanner, QueryGroups, QueryWork
-from penstock.query.errors import RunError
-from penstock.query.graph import Graph
-from penstock.spark.batches.run import SparkRun
-from penstock.spark.batches.summary import SparkSummary, merged
-from penstock.spark.checkpoint.folders import Checkpoint
-from penstock.spark.checkpoint.lock import CheckpointLock
-from penstock.spark.groups.checkpoint import (
+from penstock.checkpoints.folders import Checkpoint
+from penstock.checkpoints.groups import (
     delivered_in,
     folder_of,
     obstacle,
@@ -28,6 +21,13 @@ from penstock.spark.groups.checkpoint import (
     store_groups,
     stored_groups,
 )
+from penstock.checkpoints.lock import CheckpointLock
+from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
+from penstock.placement.query_groups import GroupPlan, GroupPlanner, QueryGroups, QueryWork
+from penstock.query.errors import RunError
+from penstock.query.graph import Graph
+from penstock.spark.batches.run import SparkRun
+from penstock.spark.batches.summary import SparkSummary, merged
 from penstock.spark.groups.groups import check_pattern_sets, check_sources, named_groups, part_of, queries_of
 from penstock.spark.groups.schedule import GroupSchedule
 from penstock.spark.groups.slots import BatchSlots, GroupShare

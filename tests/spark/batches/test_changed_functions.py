@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.checkpoints.folders import Changes, resume
+from penstock.checkpoints.positions import Progress
 from penstock.query.steps import ProcessSpec, SourceSpec
 from penstock.query.user_functions import Context
 from penstock.spark.batches.job import for_tasks
 from penstock.spark.batches.stages import Stages, cut
-from penstock.spark.checkpoint.folders import Changes, resume
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.store import StateStore
 
 SCHEMA = {"ts": "timestamp", "k": "int64"}

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.checkpoints.folders import Checkpoint
+from penstock.checkpoints.groups import folder_of
 from penstock.connectors.deliveries import delivery_of
 from penstock.query.errors import RunError
-from penstock.spark.checkpoint.folders import Checkpoint
-from penstock.spark.groups.checkpoint import folder_of
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 from tests.reference import Row

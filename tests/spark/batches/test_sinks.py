@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
 import penstock as ps
+from penstock.checkpoints.writers import begin_writers, close_writers, deliver, open_writers
 from penstock.connectors.writer import BatchWriter
 from penstock.memory.arrow import arrow_schema
 from penstock.query.connectors import Sink
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
-from penstock.spark.batches.sinks import SparkWrite, begin_writers, close_writers, deliver, open_writers
+from penstock.spark.batches.sinks import SparkWrite
 from tests.connectors.batches import begun
 
 SCHEMA = Schema(ts="timestamp", lane="string?", cars="int64")

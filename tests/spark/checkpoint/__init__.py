@@ -1,1 +1,1 @@
-"""Tests of penstock.spark.checkpoint."""
+"""Tests of penstock.checkpoints."""

@@ -66,7 +66,7 @@ def test_a_rollback_that_is_killed_is_finished_by_the_next_start_or_by_itself(
         raise KeyboardInterrupt
 
     for owner, name in (
-        ("penstock.spark.checkpoint.spark_log.SparkLog", "clear"),
+        ("penstock.checkpoints.spark_log.SparkLog", "clear"),
         ("penstock.state.store.StateStore", "commit"),
         ("penstock.state.store.StateStore", "drop"),
         ("penstock.connectors.files.text_delivery.TextDelivery", "roll_back"),

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.spark.checkpoint.fencing import HadoopRename, creation
+from penstock.spark.session.fencing import HadoopRename, creation
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, unfenced
 

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.spark.checkpoint.folders import Checkpoint
-from penstock.spark.checkpoint.leftovers import remove_abandoned
-from penstock.spark.checkpoint.lock import CheckpointLock
+from penstock.checkpoints.folders import Checkpoint
+from penstock.checkpoints.leftovers import remove_abandoned
+from penstock.checkpoints.lock import CheckpointLock
 from penstock.state.store import StateStore
 from tests.spark.checkpoint.test_resume import check, expected_of, lanes, stopped_after, written
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.checkpoints.pattern_log import LoggedChange, LoggedPattern, SetLog
+from penstock.checkpoints.pattern_logs import PatternLogs
+from penstock.checkpoints.positions import Progress
 from penstock.query.errors import RunError
 from penstock.query.patterns.matching import PatternWarning
 from penstock.query.steps import MatchSetSpec
 from penstock.spark.batches.stages import Stages, cut
-from penstock.spark.checkpoint.pattern_log import LoggedChange, LoggedPattern, SetLog
-from penstock.spark.checkpoint.pattern_logs import PatternLogs
-from penstock.spark.checkpoint.positions import Progress
 from penstock.spark.groups.groups import check_pattern_sets
 from penstock.state.errors import StateError
 

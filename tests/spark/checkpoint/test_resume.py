@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.checkpoints.positions import Progress
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.routing.route import even_route
 from penstock.spark.batches.run import SparkRun
 from penstock.spark.batches.summary import SparkSummary
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.errors import StateError
 from penstock.state.store import StateStore
 from tests.engine.test_equivalence import difference

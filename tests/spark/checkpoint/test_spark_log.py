@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from lab.bench.faults.power import PowerRecorder
+from penstock.checkpoints.source_log import SourceLog
+from penstock.checkpoints.spark_log import SparkLog
 from penstock.query.errors import RunError
-from penstock.spark.checkpoint.source_log import SourceLog
-from penstock.spark.checkpoint.spark_log import SparkLog
 from penstock.spark.frames import batches as frame_batches
 from penstock.state.errors import StateError
 from penstock.state.files import Folder

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.checkpoints.folders import resume
+from penstock.checkpoints.positions import PartitionProgress, Progress
 from penstock.spark.batches.preparation import prepare
-from penstock.spark.checkpoint.folders import resume
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from lab.bench.faults.power import PowerRecorder
-from penstock.query.errors import PenstockError, RunError
-from penstock.query.graph import Graph
-from penstock.scheduling.catalogue import POLICIES
-from penstock.spark.batches.stages import cut
-from penstock.spark.checkpoint.folders import Checkpoint, operators_of
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
-from penstock.spark.groups import checkpoint as group_checkpoint
-from penstock.spark.groups.checkpoint import (
+from penstock.checkpoints.folders import Checkpoint, operators_of
+from penstock.checkpoints.groups import (
     check_no_groups,
     delivered_in,
     folder_of,
@@ -29,6 +23,12 @@ from penstock.spark.groups.checkpoint import (
     store_groups,
     stored_groups,
 )
+from penstock.checkpoints.positions import PartitionProgress, Progress
+from penstock.query.errors import PenstockError, RunError
+from penstock.query.graph import Graph
+from penstock.scheduling.catalogue import POLICIES
+from penstock.spark.batches.stages import cut
+from penstock.spark.groups import checkpoint as group_checkpoint
 from penstock.spark.groups.groups import check_sources, named_groups, part_of, queries_of
 from penstock.spark.groups.schedule import GroupSchedule
 from penstock.spark.groups.slots import BatchSlots, GroupShare, Stopping

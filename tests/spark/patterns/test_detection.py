@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.checkpoints.folders import operators_of
 from penstock.engine.seat.settings import Settings
 from penstock.query.patterns.detecting import ASSIGNMENTS
 from penstock.spark.batches.preparation import prefix_of
 from penstock.spark.batches.stages import cut
-from penstock.spark.checkpoint.folders import operators_of
 from penstock.spark.groups.groups import part_of
 from tests.cep.selections.detection_cases import FAMILIES, app_of, expected, make_rows, rows_of
 from tests.cep.selections.test_parallel import drawn_row

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
+from penstock.checkpoints.pattern_log import SetLog
 from penstock.engine.seat.settings import Settings
 from penstock.query.patterns.sets import PatternChange
 from penstock.query.patterns.texts import pattern_of
-from penstock.spark.checkpoint.pattern_log import SetLog
 from penstock.state.manifest import Manifest
 from tests.cep.patterns.strategies import SCHEMA
 from tests.cep.patterns.test_match_set import PATTERNS, change

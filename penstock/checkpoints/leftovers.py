@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.spark.batches import results
-from penstock.spark.checkpoint.folders import TEMPORARY, Checkpoint
+from penstock.checkpoints.folders import TEMPORARY, Checkpoint
 from penstock.state.files import Folder
 
 #: A younger folder may be one whose run has not locked it yet.
@@ -36,7 +35,9 @@ class Leftovers:
         shipped = Folder(self.checkpoint.shipped)
         for name in self.shipped:
             shipped.remove(name)
-        results.remove_all(self.checkpoint.results)
+        results = Folder(self.checkpoint.results)
+        for name in results.names():
+            results.remove(name)
         Folder(self.checkpoint.root).remove_temporary()
         for source_id in sources:
             Folder(self.checkpoint.source(source_id)).remove_temporary()

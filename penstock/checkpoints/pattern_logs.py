@@ -7,6 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.cep.patterns.match_set import MatchSet
+from penstock.checkpoints.pattern_log import LoggedChange, SetLog, declarations
+from penstock.checkpoints.planned import Planned
+from penstock.checkpoints.positions import Progress
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.strings import StringPool
 from penstock.operators.run.base import Build
@@ -14,9 +17,6 @@ from penstock.query.errors import QueryError
 from penstock.query.patterns.sets import PatternChange, PatternSet
 from penstock.query.patterns.texts import pattern_text
 from penstock.query.steps import MatchSetSpec
-from penstock.spark.batches.stages import Stages
-from penstock.spark.checkpoint.pattern_log import LoggedChange, SetLog, declarations
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.errors import StateError
 
 
@@ -40,9 +40,7 @@ class PatternLogs:
         self.told: list[str] = []  # what has changed since the checkpoint, in words
 
     @classmethod
-    def begin(
-        cls, stages: Stages, progress: Progress, fresh: Collection[str]
-    ) -> tuple[PatternLogs, Progress]:
+    def begin(cls, plan: Planned, progress: Progress, fresh: Collection[str]) -> tuple[PatternLogs, Progress]:
         """The sets of a run that starts from ``progress``, and the progress with what they declare.
 
         ``fresh`` are the steps that start without state: of a set, its patterns are those that are declared.
@@ -50,13 +48,13 @@ class PatternLogs:
         behind that batch.
         """
         logs, kept = cls(), {}
-        for node in stages.graph.nodes:
+        for node in plan.graph.nodes:
             if not isinstance(node.spec, MatchSetSpec):
                 continue
-            build = Build(node, stages.layouts.inputs(node), stages.layouts.outputs(node), StringPool())
+            build = Build(node, plan.layouts.inputs(node), plan.layouts.outputs(node), StringPool())
             operator = MatchSet(build)
             patterns: PatternSet = node.spec.patterns
-            sources = stages.sources_above(node.id)
+            sources = plan.graph.sources_above(node.id)
             passed_us = _passed(progress, sources)
             log = None if node.id in fresh else progress.patterns.get(node.id)
             if log is None:

@@ -13,11 +13,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from penstock.checkpoints.folders import Checkpoint, operators_of
+from penstock.checkpoints.planned import planned
 from penstock.placement.query_groups import QueryGroups
 from penstock.query.graph import Graph
 from penstock.query.steps import SourceSpec
-from penstock.spark.batches.stages import cut
-from penstock.spark.checkpoint.folders import Checkpoint, operators_of
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, sync_all
 from penstock.state.store import StateStore
@@ -139,7 +139,7 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
                 "write groups=None to go on with one group, or start from an empty checkpoint",
             )
         root = Path(checkpoint.root)
-        computed = operators_of(cut(graph))
+        computed = operators_of(planned(graph))
         # Of an operator that has changed since, the state is dropped, as in a run without groups.
         known = {name for name, computes in manifest.operators.items() if computed.get(name) == computes}
         gone = set(manifest.deliveries).difference(*groups)
@@ -152,7 +152,7 @@ def split(checkpoint: Checkpoint, groups: QueryGroups, graph: Graph, parts: Sequ
             (target / "state" / "data").mkdir(parents=True)
             for name in manifest.file_names:
                 _link(root / "state" / "data" / name, target / "state" / "data" / name)
-            operators = {name: text for name, text in operators_of(cut(part)).items() if name in known}
+            operators = {name: text for name, text in operators_of(planned(part)).items() if name in known}
             # What was delivered by queries that are in no group now stays in one place, the first.
             own = set(groups[number]) | (set() if number else gone)
             delivered = {query: told for query, told in manifest.deliveries.items() if query in own}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoints.lock import CheckpointLock
 from penstock.query.errors import RunError
-from penstock.spark.checkpoint.lock import CheckpointLock
 
 
 def test_a_second_run_in_a_checkpoint_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from penstock.checkpoints.positions import Progress
 from penstock.connectors.reader import NodeSource
 from penstock.query.connectors import Source
 from penstock.query.errors import RunError
-from penstock.spark.checkpoint.positions import Progress
 from penstock.state.manifest import Manifest
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from uuid import uuid4
 
-from penstock.spark.checkpoint.source_log import SourceLog, planned_entries
+from penstock.checkpoints.source_log import SourceLog, planned_entries
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, sync
 from penstock.state.manifest import Manifest

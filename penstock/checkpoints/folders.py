@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.checkpoints.planned import Planned
+from penstock.checkpoints.positions import PartitionProgress, Progress
 from penstock.query.explain import describe
 from penstock.query.function_versions import described, is_changed
 from penstock.query.graph import Graph, Node, Port
 from penstock.query.identity import stable_content
 from penstock.query.steps import SinkSpec, SourceSpec
-from penstock.spark.batches.stages import Stages
-from penstock.spark.checkpoint.positions import PartitionProgress, Progress
 from penstock.state.errors import StateError
 from penstock.state.files import local_path
 from penstock.state.manifest import Manifest
@@ -87,16 +87,16 @@ class Changes:
         return "\n".join(lines)
 
 
-def operators_of(stages: Stages) -> dict[str, str]:
+def operators_of(plan: Planned) -> dict[str, str]:
     """The operators with state, by id, with a text that changes when what they compute does: it is made
     of what they say to checkpoints, and of nothing that people read."""
-    meanings = _meanings(stages.graph)
+    meanings = _meanings(plan.graph)
     counted = Counter(meanings.values())
-    alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in stages.graph.nodes}
+    alike = {node.id: node.alike or counted[meanings.get(node.id, "")] for node in plan.graph.nodes}
     found: dict[str, str] = {}
-    for node in stages.graph.nodes:
+    for node in plan.graph.nodes:
         if node.spec.is_routed:
-            found[node.id] = f"{_computes(stages, node)} ({meanings[node.id]})"
+            found[node.id] = f"{_computes(plan, node)} ({meanings[node.id]})"
             # Functions of one name are told apart by their order alone: one more or less, and no state can
             # be trusted to be that of the same function.
             if alike[node.id] > 1:
@@ -111,14 +111,14 @@ def alike(graph: Graph) -> dict[str, int]:
     return {name: counted[meaning] for name, meaning in meanings.items()}
 
 
-def _computes(stages: Stages, node: Node) -> str:
+def _computes(plan: Planned, node: Node) -> str:
     """What an operator does, with the columns that its state can have."""
     reads = node.spec.state_columns()
     inputs = "; ".join(
         ", ".join(str(field) for field in layout.fields if reads is None or field.name in reads)
-        for layout in stages.layouts.inputs(node)
+        for layout in plan.layouts.inputs(node)
     )
-    outputs = stages.layouts.outputs(node)
+    outputs = plan.layouts.outputs(node)
     made = "; ".join(
         ", ".join(map(str, layout.fields)) for port, layout in outputs.items() if port is not Port.FAILED
     )
@@ -143,7 +143,7 @@ def _meanings(graph: Graph) -> dict[str, str]:
 
 def resume(
     store: StateStore,
-    stages: Stages,
+    plan: Planned,
     finals: Mapping[str, list[int] | None],
     routing: tuple[int, ...],
     run_id: str,
@@ -154,8 +154,8 @@ def resume(
     version yet: what it starts from has the number before the first. A partition that stands at its end has
     finished, whether or not the run before could know that.
     """
-    operators = operators_of(stages)
-    sources = {n.id: n.spec for n in stages.graph.nodes if isinstance(n.spec, SourceSpec)}
+    operators = operators_of(plan)
+    sources = {n.id: n.spec for n in plan.graph.nodes if isinstance(n.spec, SourceSpec)}
     latest = store.latest()
     if latest is None:
         progress = Progress(
@@ -167,16 +167,16 @@ def resume(
                 for name, spec in sources.items()
             },
             routing,
-            columns=_columns(stages),
-            functions=_functions(stages),
-            texts=_texts(stages),
+            columns=_columns(plan),
+            functions=_functions(plan),
+            texts=_texts(plan),
         )
         first = Manifest(-1, run_id, len(routing), operators, progress.to_json())
         return first, Changes({}, ()), True
     known = Progress.from_json(latest.progress)
     _check_sources(known, sources, store.root)
     known = _at_ends(known, sources, finals)
-    columns = _columns(stages)
+    columns = _columns(plan)
     _check_columns(known.columns, columns)
     if latest.virtual_partitions != len(routing):
         raise StateError(
@@ -184,45 +184,45 @@ def resume(
             f"'{store.root}' has {latest.virtual_partitions}, the run was given {len(routing)}",
             f"write virtual_partitions={latest.virtual_partitions}",
         )
-    functions = _functions(stages)
-    fresh = _with_versions(latest.missing(operators), stages, known.functions, functions)
-    changed = tuple(_changed_functions(stages, fresh, known.functions, functions))
+    functions = _functions(plan)
+    fresh = _with_versions(latest.missing(operators), plan, known.functions, functions)
+    changed = tuple(_changed_functions(plan, fresh, known.functions, functions))
     changes = Changes(fresh, tuple(latest.left_behind(operators)), functions=changed)
-    progress = replace(known, columns=columns, functions=functions, texts=_texts(stages))
+    progress = replace(known, columns=columns, functions=functions, texts=_texts(plan))
     return replace(latest, progress=progress.to_json()), changes, False
 
 
-def _columns(stages: Stages) -> dict[str, dict[str, str]]:
+def _columns(plan: Planned) -> dict[str, dict[str, str]]:
     """The columns that are read of each source, with their types."""
     found: dict[str, dict[str, str]] = {}
-    for node in stages.graph.nodes:
+    for node in plan.graph.nodes:
         if isinstance(node.spec, SourceSpec):
-            layout = stages.layouts.outputs(node).get(Port.MAIN)
+            layout = plan.layouts.outputs(node).get(Port.MAIN)
             fields = () if layout is None else layout.visible
             found[node.id] = {field.name: f"{field.dtype}{'?' if field.nullable else ''}" for field in fields}
     return found
 
 
-def _texts(stages: Stages) -> dict[str, str]:
+def _texts(plan: Planned) -> dict[str, str]:
     """What the steps with state do, as people read it."""
-    return {node.id: describe(node.spec) for node in stages.graph.nodes if node.spec.is_routed}
+    return {node.id: describe(node.spec) for node in plan.graph.nodes if node.spec.is_routed}
 
 
-def _functions(stages: Stages) -> dict[str, dict[str, str]]:
+def _functions(plan: Planned) -> dict[str, dict[str, str]]:
     """By step, by what its functions are known again."""
-    told = ((node.step or node.id, described(node.spec)) for node in stages.graph.nodes)
+    told = ((node.step or node.id, described(node.spec)) for node in plan.graph.nodes)
     return {step: dict(one) for step, one in told if one is not None}
 
 
 def _with_versions(
     fresh: Mapping[str, str],
-    stages: Stages,
+    plan: Planned,
     before: Mapping[str, Mapping[str, str]],
     now: Mapping[str, Mapping[str, str]],
 ) -> dict[str, str]:
     """The operators that start without state; where the user gave their function another version, that is
     why."""
-    steps = {node.id: node.step or node.id for node in stages.graph.nodes}
+    steps = {node.id: node.step or node.id for node in plan.graph.nodes}
     told = dict(fresh)
     for name, step in steps.items():
         had, has = (functions.get(step, {}).get("version") for functions in (before, now))
@@ -232,13 +232,13 @@ def _with_versions(
 
 
 def _changed_functions(
-    stages: Stages,
+    plan: Planned,
     fresh: Mapping[str, str],
     before: Mapping[str, Mapping[str, str]],
     now: Mapping[str, Mapping[str, str]],
 ) -> Iterator[str]:
     """What is said of steps that go on with a changed function."""
-    routed = {node.step or node.id: node.id for node in stages.graph.nodes if node.spec.is_routed}
+    routed = {node.step or node.id: node.id for node in plan.graph.nodes if node.spec.is_routed}
     for step, function in now.items():
         if step not in before or routed.get(step) in fresh or not is_changed(before[step], function):
             continue

@@ -1,0 +1,36 @@
+"""A graph as checkpoints know it: with the operators that keep its state, whichever runtime runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from penstock.cep.selections.detection_graph import for_many_tasks
+from penstock.operators.by_start import with_instances
+from penstock.operators.run.plan import Plan, plan
+from penstock.operators.run.projections import without_plain_projections
+from penstock.query.graph import Graph
+
+
+class Planned(Protocol):
+    """A graph and the columns of every operator in it."""
+
+    @property
+    def graph(self) -> Graph: ...
+
+    @property
+    def layouts(self) -> Plan: ...
+
+
+@dataclass(frozen=True)
+class PlannedGraph:
+    """Nothing but that."""
+
+    graph: Graph
+    layouts: Plan
+
+
+def planned(graph: Graph) -> PlannedGraph:
+    """The operators that a graph of queries becomes. Selections of existing columns are left out."""
+    graph = with_instances(for_many_tasks(without_plain_projections(graph)))
+    return PlannedGraph(graph, plan(graph))

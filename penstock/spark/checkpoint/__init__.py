@@ -1,1 +1,0 @@
-"""What a run keeps and goes on from: folders, positions, Spark's logs, and who has them."""
