@@ -17,10 +17,10 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## create .venv, install the lock file, find or install Java 17+
+setup: $(STAMP) ## create .venv, install the lock file, find or install Java 17+, servers for tests
 
-# The stamp makes every later call instant until the lock file or the project file changes.
-$(STAMP): requirements.lock pyproject.toml
+# The stamp makes every later call instant until a file changes that says what is needed.
+$(STAMP): requirements.lock pyproject.toml scripts/setup.sh scripts/kafka-pom.xml
 	@scripts/setup.sh
 	@touch $@
 

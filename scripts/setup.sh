@@ -54,6 +54,15 @@ if ! PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null; then
     apt_install mosquitto || say "no mosquitto: the tests that need an MQTT broker will be skipped"
 fi
 
+# What the tests of Kafka and PostgreSQL start. Maven fetches the broker into the user's cache.
+command -v mvn >/dev/null || apt_install maven || true
+scripts/install-kafka.sh >/dev/null ||
+    fail "the tests need a Kafka broker, which Maven fetches: install e.g. the package maven."
+if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && ! command -v postgres >/dev/null; then
+    apt_install postgresql ||
+        fail "the tests need a PostgreSQL server: install e.g. the package postgresql."
+fi
+
 # pip is asked for, not only the interpreter: an interrupted creation leaves an environment without it.
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     python=$(find_python) ||

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
+
+from lab.brokers.kafka import Broker, kafka_broker
+from lab.brokers.postgres import Database, postgres_server
 
 # Kept between runs, so that only the first one compiles. Set before anything of Penstock is imported.
 os.environ.setdefault("PENSTOCK_CACHE", str(Path(__file__).parent.parent / ".cache" / "penstock-test"))
@@ -61,14 +65,35 @@ _WITHOUT_SESSION = tuple(
 )
 
 
-class _OneWorkerForSpark(LoadGroupScheduling):
-    """All tests with a Spark session go to one worker, so that one JVM is started; all others one by one."""
+#: With servers that are started once: all of these go to the other worker.
+_WITH_SERVERS = ("tests/connectors/kafka/", "tests/connectors/postgres/", "tests/lab/brokers/")
+
+
+class _OneWorkerForEach(LoadGroupScheduling):
+    """All tests with a Spark session go to one worker, so that one JVM is started, and all with servers to
+    one; all others one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_WITH_SERVERS):
+            return "servers"
         needs_session = nodeid.startswith(_SPARK) and not nodeid.startswith(_WITHOUT_SESSION)
         return "spark" if needs_session else super()._split_scope(nodeid)
 
 
 # Group marks would say the same, but xdist 3.8 cannot pass them on with pytest 9.
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGroupScheduling | None:
-    return _OneWorkerForSpark(config, log) if config.getvalue("dist") == "loadgroup" else None
+    return _OneWorkerForEach(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """A Kafka broker for all tests of this worker; each makes topics of its own."""
+    with kafka_broker() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Database]:
+    """A PostgreSQL server for all tests of this worker; each makes tables of its own."""
+    with postgres_server() as database:
+        yield database
