@@ -41,6 +41,7 @@ class BatchProgress:
     group: int | None = None  # of several groups, whose batch it is
     waiting: int = 0  # about how many events were there behind it, as far as its sources know
     restarts: int = 0  # how often the run had gone on by itself before it
+    way: str = ""  # how it ran: "whole", "groups", "here", "routed" or "filtered"
 
     @property
     def ended_unix_ms(self) -> float:

@@ -153,7 +153,7 @@ POINTS = {
     "state half written": ("penstock.state.files:_write_through", "half", "worker"),
     "state not renamed": ("penstock.state.files:_write_through", "after", "worker"),
     "state written": ("penstock.state.store:StateStore.write", "after", "worker"),
-    "state loaded": ("penstock.spark.batches.task_state:load", "after", "worker"),
+    "state loaded": ("penstock.spark.batches.ways.task_state:load", "after", "worker"),
     "task done": ("penstock.spark.batches.messages:to_batch", "after", "worker"),
 }
 

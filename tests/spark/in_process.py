@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.checkpoints.folders import operators_of, resume
+from penstock.checkpoints.folders import resume
 from penstock.checkpoints.pattern_logs import PatternLogs
 from penstock.checkpoints.positions import Progress
 from penstock.connectors.reader import NodeSource
@@ -21,15 +21,32 @@ from penstock.engine.seat.settings import Settings
 from penstock.query.graph import Graph
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import resized
+from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.driver import Driver
 from penstock.spark.batches.job import Job, ShippedJob, for_tasks
-from penstock.spark.batches.map_task import MapTask, WholeTask, is_whole
 from penstock.spark.batches.messages import from_batches, to_batch
-from penstock.spark.batches.stage_task import StageTask
 from penstock.spark.batches.stages import Kind, cut, whole
 from penstock.spark.batches.stream_source import Range
+from penstock.spark.batches.ways.batch import Sent
+from penstock.spark.batches.ways.reading import MapTask
+from penstock.spark.batches.ways.stage_task import StageTask
+from penstock.spark.batches.ways.way import Way
+from penstock.spark.batches.ways.way import choose as choose_way
+from penstock.spark.batches.ways.whole import WholeTask, nothing
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
+
+
+class RandomRouter:
+    """Asks a function for each routing."""
+
+    told: Mapping[str, Any] = {}
+
+    def __init__(self, following: Callable[[Progress], tuple[int, ...]]) -> None:
+        self._following = following
+
+    def after(self, reports: Any, progress: Progress) -> tuple[int, ...]:
+        return self._following(progress)
 
 
 class InProcess:
@@ -70,12 +87,10 @@ class InProcess:
             self._processes[0],
             self._store,
             manifest,
-            operators_of(self._stages),
             self._writers,
-            "run",
+            RandomRouter(self._next_routing),
+            patterns=patterns,
         )
-        self._driver.route = self._next_routing
-        self._driver.patterns = patterns
         #: Called before every batch.
         self.before_batch: Callable[[], None] = lambda: None
 
@@ -149,11 +164,12 @@ class InProcess:
         choose, stages = self._choose, self._stages
         before = self._driver.progress
         made: list[pa.RecordBatch] = []
-        if is_whole(self._job, before):
+        if choose_way(self._job.terms, before.tasks) is Way.WHOLE:
             self._count(self._whole_batch(ranges, ending), ending)
             return
+        manifest = self._driver.manifest
         for name, tasks in ranges.items():
-            made += [MapTask(choose.choice(self._processes)).run(name, task, before) for task in tasks]
+            made += [MapTask(choose.choice(self._processes)).run(name, task, manifest, 0) for task in tasks]
         if not made:
             if not ending:
                 return
@@ -175,18 +191,25 @@ class InProcess:
 
     def _whole_batch(self, ranges: dict[str, list[list[Range]]], ending: bool) -> list[pa.RecordBatch]:
         for attempt in range(1 + (self._choose.random() < 0.2)):
-            task = WholeTask(self._choose.choice(self._processes), self._driver.manifest)
+            process, manifest = self._choose.choice(self._processes), self._driver.manifest
             if ending:
-                made = task.work(lambda engine: ({}, {}), attempt, ending=True)
+                made = WholeTask(process, manifest).work(nothing, attempt, ending=True)
             else:
                 name = next(iter(self._driver.progress.sources))
                 merged = [part for group in ranges.get(name, []) for part in group]
-                made = task.run(name, merged, attempt)
+                made = MapTask(process).run(name, merged, manifest, attempt)
         return [made]
 
     def _count(self, made: list[pa.RecordBatch], ending: bool) -> None:
         before = self._driver.progress
-        self._driver.count(pa.Table.from_batches(made), self._driver.manifest.batches, before, ending=ending)
+        self._driver.count(
+            Sent.of(pa.Table.from_batches(made)),
+            self._driver.manifest.batches,
+            before,
+            choose_way(self._job.terms, before.tasks),
+            ending=ending,
+            clock=Clock(),
+        )
         for operator, count in self._driver.late.items():
             self.late[operator] = self.late.get(operator, 0) + count
 

@@ -8,15 +8,18 @@ crash at any moment finds either the one route with its state or the other.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock.checkpoints.positions import Progress
 from penstock.operators.by_start import is_by_instance
 from penstock.routing.control import Memory, RoutingControl
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning
 from penstock.routing.imbalance import load_imbalance
 from penstock.routing.load import Observed, partition_loads, task_loads
 from penstock.routing.route import Route, moves_between, resized
+from penstock.spark.batches.adapting import IN_A_ROW, BatchLoad, TaskCount
 from penstock.spark.batches.stages import Stages
 
 Reports = Sequence[Mapping[str, Any]]
@@ -70,6 +73,29 @@ class Balancing:
             if (hot.operator, hot.key) not in self._warned:
                 self._warned.add((hot.operator, hot.key))
                 _log.warning("%s", warning(hot, tasks))
+
+
+class Routing:
+    """After every batch: how many tasks the next gets, and which has which keys."""
+
+    def __init__(self, balancing: Balancing, most_tasks: int, tasks: int | None) -> None:
+        self._balancing, self._task_count = balancing, TaskCount(most_tasks)
+        self._loads: deque[BatchLoad] = deque(maxlen=IN_A_ROW)
+        self._tasks = tasks
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        return self._balancing.told
+
+    def set_tasks(self, tasks: int | None) -> None:
+        """From the batch after next on; None: as many as the load asks for."""
+        self._tasks = tasks
+
+    def after(self, reports: Reports, progress: Progress) -> Route:
+        """The routing of the next batch."""
+        self._loads.append(BatchLoad.of(reports, progress.tasks))
+        tasks = self._task_count.after(tuple(self._loads)) if self._tasks is None else self._tasks
+        return self._balancing.after(reports, progress.routing, progress.tasks, tasks)
 
 
 def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:

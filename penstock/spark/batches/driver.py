@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
+from penstock.checkpoints.folders import operators_of
 from penstock.checkpoints.pattern_logs import PatternLogs
 from penstock.checkpoints.positions import Progress, moves_from_json
 from penstock.checkpoints.spark_log import SparkLog
@@ -23,12 +22,14 @@ from penstock.operators.run.endless import EndlessState, Remembered
 from penstock.query.errors import RunError
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches import results
+from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.collected import Collected
 from penstock.spark.batches.job import Job, ShippedJob
-from penstock.spark.batches.map_task import WholeTask, is_whole
-from penstock.spark.batches.messages import SPARK_SCHEMA, Message, RowFormat, as_json, from_batches, to_batch
-from penstock.spark.batches.stage_task import StageTask
+from penstock.spark.batches.messages import Message, RowFormat, as_json, from_batches, to_batch
 from penstock.spark.batches.stages import Kind, Stages
+from penstock.spark.batches.ways import groups, here, routed, whole
+from penstock.spark.batches.ways.batch import Batch, Sent
+from penstock.spark.batches.ways.way import Way, choose
 from penstock.spark.frames.batches import FrameBatches
 from penstock.state.errors import StateError
 from penstock.state.manifest import FileEntry, Manifest
@@ -68,8 +69,27 @@ class Inbox:
         return Collected(rows, moves, reports)
 
 
+class Router(Protocol):
+    """Asked after every batch for the routing of the next."""
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What the batch's progress says about it."""
+        ...
+
+    def after(self, reports: Sequence[Mapping[str, Any]], progress: Progress) -> tuple[int, ...]:
+        """The routing of the next batch, from what the tasks of the newest reported; ``progress`` is behind
+        that, still with its routing."""
+        ...
+
+
 class Driver:
-    """Runs batches one after the other. ``manifest`` is the newest version that counts."""
+    """Runs batches one after the other. ``manifest`` is the newest version that counts.
+
+    ``frames`` are there if the app has one source that is a DataFrame: a batch then is its rows, not
+    messages. ``log`` is Spark's log of the run, of which each manifest keeps what the next batch is planned
+    by. Patterns change as ``patterns`` says; without sets, none does.
+    """
 
     def __init__(
         self,
@@ -78,46 +98,45 @@ class Driver:
         shipped: ShippedJob,
         store: StateStore,
         manifest: Manifest,
-        operators: Mapping[str, str],
         writers: Mapping[str, BatchWriter],
-        run_id: str,
+        router: Router,
+        *,
+        patterns: PatternLogs,
+        frames: FrameBatches | None = None,
+        log: SparkLog | None = None,
+        keep_versions: int = 2,
     ) -> None:
         self.manifest = manifest
         self.late: dict[str, int] = {}  # of the newest batch, by operator
         self.failed: dict[str, int] = {}  # likewise: events that functions failed for
         self.busy_ns: dict[str, int] = {}  # of all batches, by operator, if the job measures it
+        self.writing: set[str] = set()  # the queries whose sinks are being written now
         stages = job.stages
         self._session, self._job, self._shipped = session, job, shipped
-        self._stages, self._store = stages, store
-        self._operators, self._writers, self._run_id = operators, writers, run_id
+        self._stages, self._store, self._writers = stages, store, writers
+        self._router, self._patterns = router, patterns
+        self._frames, self._log, self._keep_versions = frames, log, keep_versions
+        self._operators = operators_of(stages)
         self._inbox = Inbox(stages)
-        self._whole_inbox = None if job.whole is None else Inbox(job.whole)
+        self._whole_inbox = self._inbox if job.whole is None else Inbox(job.whole)
         self._queries_of = {
-            node.id: sorted(node.queries) for node in stages.graph.nodes if node.id in operators
+            node.id: sorted(node.queries) for node in stages.graph.nodes if node.id in self._operators
         }
-        #: For an app with one source that is a DataFrame: a batch then is its rows, not messages.
-        self.frames: FrameBatches | None = None
-        #: Whether a lone task runs in this process. Among groups it does not: Python code of a heavy one
-        #: would hold the others up.
-        self.works_here = True
         self._endless = EndlessState()
-        self.writing: set[str] = set()  # the queries whose sinks are being written now
-        self.given_up = False  # the run has ended without the batch at hand: it must not count any more
-        self._has_files = False  # some of the batch stands in files
-        self._is_native = False  # Spark alone has seen the times of all rows of the batch
-        #: Spark's log of the run, of which each manifest keeps what the next batch is planned by.
-        self.log: SparkLog | None = None
-        self.keep_versions = 2
-        self.rows_before = 0  # events of the newest batch of which that is known
-        #: Asked after every batch: the routing of the next.
-        self.route: Callable[[Progress], tuple[int, ...]] = lambda progress: progress.routing
-        self.reports: list[dict[str, Any]] = []  # of the newest batch's tasks
-        self.routed: Mapping[str, Any] = {}  # what is to be told of that routing
-        self.patterns = PatternLogs()  # of the graph's sets; without them, none changes
+        self._given_up = False
+        self._rows_before = 0  # events of the newest batch of which that is known
 
     @property
     def progress(self) -> Progress:
         return Progress.from_json(self.manifest.progress)
+
+    def give_up(self) -> None:
+        """The run has ended without the batch at hand: it must not count any more."""
+        self._given_up = True
+
+    def hear(self, rows: int) -> None:
+        """So many rows a batch had, as Spark told in the end: of what Spark aggregates nobody else knows."""
+        self._rows_before = rows
 
     def run(self, frame: DataFrame, batch_id: int, *, ending: bool = False) -> BatchProgress | None:
         """Runs one batch; None if it has counted already."""
@@ -132,76 +151,43 @@ class Driver:
         clock = Clock()
         # Every task gets the manifest, and has no use for what only the driver reads.
         before, manifest = self.progress, replace(self.manifest, deliveries={}, logs={})
-        whole = is_whole(self._job, before)
-        if self.frames is not None and not ending:
-            before = self.frames.seen(batch_id, before)
+        frames = None if ending else self._frames
+        if frames is not None:
+            before = frames.seen(batch_id, before)
             manifest = replace(manifest, progress=before.to_json())
-            self._is_native = self.frames.is_native(self.rows_before, whole=whole)
-            if not self._is_native:
-                frame = self.frames.rows(frame, self._shipped, manifest, whole=whole)
-            elif whole:
-                groups = self.frames.lowered(frame, before)
-                clock.lap("planning")
-                found = groups.toArrow()
-                clock.lap("job")
-                made = self.frames.groups(self._shipped, manifest, before).run(found)
-                clock.skip()
-                return self.count(pa.Table.from_batches([made]), batch_id, before, ending=False, clock=clock)
-            else:
-                frame = self.frames.filtered(self.frames.lowered(frame, before), self._shipped, manifest)
-        tasks = [
-            StageTask(self._shipped, stage, manifest, ending)
-            for stage in range(1, self._stages.count + 1)
-            if not whole
-        ]
-        works_here = self.works_here and before.tasks == 1
-        if not works_here and tasks:
-            for task in tasks:
-                frame = frame.repartitionById(before.tasks, fn.col("target")).mapInArrow(task, SPARK_SCHEMA)
-        elif ending and whole:
-            frame = frame.mapInArrow(WholeTask(self._shipped, manifest), SPARK_SCHEMA)
-        clock.lap("planning")
-        table = frame.toArrow()
-        clock.lap("job")
-        if works_here:
-            self._has_files = results.stand_elsewhere(table.column("tag"))
-            # One task has all keys: it runs right here, where everything comes together anyway.
-            for task in tasks:
-                table = pa.Table.from_batches([task.run(table.to_batches(), 0, 0)])
-            clock.skip()  # the task has told itself what it took
-        return self.count(table, batch_id, before, ending=ending, clock=clock)
+        waiting = None if frames is None else frames.waiting(self._rows_before)
+        way = choose(self._job.terms, before.tasks, waiting)
+        batch = Batch(frame, frames, self._shipped, self._stages.count, manifest, before, ending, clock)
+        return self.count(_run(way, batch), batch_id, before, way, ending=ending, clock=clock)
 
     def count(
         self,
-        table: pa.Table,
+        sent: Sent,
         batch_id: int,
         before: Progress,
+        way: Way,
         *,
         ending: bool,
-        clock: Clock | None = None,
+        clock: Clock,
     ) -> BatchProgress:
         """Takes what the tasks of a batch that started from ``before`` sent, delivers it, and makes the batch
         count."""
-        clock = clock or Clock()
-        inbox = self._whole_inbox if is_whole(self._job, before) else self._inbox
-        assert inbox is not None
-        self._has_files = self._has_files or results.stand_elsewhere(table.column("tag"))
-        collected = inbox.read(table)
+        is_whole = way in (Way.WHOLE, Way.GROUPS)
+        collected = (self._whole_inbox if is_whole else self._inbox).read(sent.messages)
         after = before.advanced(collected.moves)
         after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
         rows_out = deliver(self._writers, batch_id, collected.rows, self.writing)
-        if self.given_up:
+        if self._given_up:
             raise RunError(f"batch {batch_id} came too late: its run has ended without it")
         if ending:
             end_writers(self._writers, batch_id)
         clock.lap("sinks")
-        self._commit(batch_id, after, collected, complete=ending)
-        if self._has_files and self._job.results is not None:
+        self._commit(batch_id, after, collected, way, complete=ending)
+        if sent.in_files and self._job.results is not None:
             results.remove_all(self._job.results)
-            self._has_files = False
         clock.lap("commit")
-        return self._told(batch_id, after, collected, rows_out, clock)
+        return self._told(batch_id, after, collected, way, rows_out, clock)
 
     def close(self) -> BatchProgress | None:
         """The input is complete: a last batch without any closes everything that is open."""
@@ -221,7 +207,9 @@ class Driver:
             if isinstance(node.spec, SourceSpec)
         }
 
-    def _commit(self, batch_id: int, after: Progress, collected: Collected, *, complete: bool) -> None:
+    def _commit(
+        self, batch_id: int, after: Progress, collected: Collected, way: Way, *, complete: bool
+    ) -> None:
         files = tuple(
             FileEntry.of(report["entry"]) for report in collected.reports if report.get("entry") is not None
         )
@@ -231,13 +219,12 @@ class Driver:
             totals["bad"] = totals.get("bad", 0) + report.get("bad", 0)
             marks |= report.get("marks", {})
         progress = replace(after, batch_id=batch_id, complete=complete, totals=totals, marks=marks)
-        self.reports = collected.reports
-        progress = replace(progress, routing=self.route(progress))
+        progress = replace(progress, routing=self._router.after(collected.reports, progress))
         if not complete:  # a change that nothing can follow is none
-            progress = self.patterns.after(progress)
+            progress = self._patterns.after(progress)
         manifest = Manifest(
             self.manifest.version + 1,
-            self._run_id,
+            self._job.run_id,
             len(progress.routing),
             self._operators,
             progress.to_json(),
@@ -245,28 +232,31 @@ class Driver:
             batches=batch_id + 1,
             fence=self.manifest.fence,
             process=self.manifest.process,
-            logs=self.manifest.logs if complete else self._logs(batch_id),
+            logs=self.manifest.logs if complete else self._logs(batch_id, way),
             deliveries=deliveries(self._writers, self.manifest.deliveries),
         )
         self._store.commit(manifest)
         self.manifest = manifest
         if batch_id % COLLECT_EVERY == 0:
-            self._store.collect(self.keep_versions)
+            self._store.collect(self._keep_versions)
 
-    def _logs(self, batch_id: int) -> Mapping[str, str]:
+    def _logs(self, batch_id: int, way: Way) -> Mapping[str, str]:
         """What Spark plans the next batch by, once this one counts."""
-        if self.log is None:
+        if self._log is None:
             return {}
-        reached_ms = None if self.frames is None else self.log.reached_ms(batch_id)
-        if self.frames is not None and self._is_native:
-            reached_ms = self.frames.reached_ms(self._session)
-        return self.log.counted(batch_id, self.manifest.logs, reached_ms or 0)
+        reached_ms = None
+        if self._frames is not None:
+            reached_ms = self._log.reached_ms(batch_id)
+            if way.is_native:
+                reached_ms = self._frames.reached_ms(self._session)
+        return self._log.counted(batch_id, self.manifest.logs, reached_ms or 0)
 
     def _told(
         self,
         batch_id: int,
         after: Progress,
         collected: Collected,
+        way: Way,
         rows_out: int,
         clock: Clock,
     ) -> BatchProgress:
@@ -291,13 +281,13 @@ class Driver:
             for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
                 named = f"task_{name}"
                 tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
-                if after.tasks > 1 or not self.works_here or report.get("stage", 0) == 0:
+                if way is not Way.GROUPS and (way is not Way.HERE or report.get("stage", 0) == 0):
                     in_job[named] = max(in_job.get(named, 0.0), ms)
             if report.get("entry") is not None:
                 entries.append(report["entry"])
         self._endless.look(remembered)
         rows_in = sum(report.get("events", 0) for report in collected.reports)
-        self.rows_before = rows_in or self.rows_before  # of what Spark aggregates it tells later
+        self._rows_before = rows_in or self._rows_before  # of what Spark aggregates it tells later
         known = sum(in_job.values())
         parts = {**clock.ms, "job": max(clock.ms.get("job", 0.0) - known, 0.0), **tasks_ms}
         return BatchProgress(
@@ -315,11 +305,26 @@ class Driver:
             pending=pending,
             rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
             tasks=after.tasks,
-            routing=dict(self.routed),
+            routing=dict(self._router.told),
             degrees=_degrees(collected.reports),
+            way=way.value,
             parts_ms=parts,
             batch_ms=sum(parts.values()),
         )
+
+
+def _run(way: Way, batch: Batch) -> Sent:
+    match way:
+        case Way.WHOLE:
+            return whole.run(batch)
+        case Way.GROUPS:
+            return groups.run(batch)
+        case Way.HERE:
+            return here.run(batch)
+        case Way.ROUTED | Way.FILTERED:
+            return routed.run(batch, filtered=way is Way.FILTERED)
+        case _:
+            assert_never(way)
 
 
 def _degrees(reports: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
@@ -336,21 +341,3 @@ def _shown(watermark_us: int) -> int | None:
         if watermark_us in (START_OF_TIME, START_OF_TIME + 1) or watermark_us >= END_OF_TIME - 1
         else watermark_us
     )
-
-
-class Clock:
-    """Where the time of a batch goes."""
-
-    def __init__(self) -> None:
-        self.started_unix_ms = time.time_ns() // 1_000_000
-        self.ms: dict[str, float] = {}
-        self._last_ns = time.perf_counter_ns()
-
-    def lap(self, name: str) -> None:
-        now_ns = time.perf_counter_ns()
-        self.ms[name] = (now_ns - self._last_ns) / 1e6
-        self._last_ns = now_ns
-
-    def skip(self) -> None:
-        """What passed since the last lap is told elsewhere."""
-        self._last_ns = time.perf_counter_ns()

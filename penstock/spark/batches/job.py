@@ -25,6 +25,7 @@ from penstock.query.types import Schema
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Stages
 from penstock.spark.batches.stuck import watch
+from penstock.spark.batches.ways.way import Terms
 from penstock.state import table
 from penstock.state.delta import Base
 from penstock.state.manifest import FileEntry
@@ -44,6 +45,12 @@ class Job:
     settings: Settings
     measures: bool = False  # tasks tell how long each operator was busy
     results: str | None = None  # the folder for what is too large to pass through Java
+    driver_works: bool = True  # operators may run in the driver's process
+
+    @property
+    def terms(self) -> Terms:
+        """What of the job decides how its batches run."""
+        return Terms(self.whole is not None, self.driver_works)
 
 
 @dataclass(frozen=True)

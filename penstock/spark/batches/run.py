@@ -7,7 +7,6 @@ import math
 import threading
 import time
 import uuid
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.checkpoints.folders import Checkpoint, operators_of, resume
+from penstock.checkpoints.folders import Checkpoint, resume
 from penstock.checkpoints.input_check import begin_input, input_changes
 from penstock.checkpoints.leftovers import Leftovers, remove_abandoned
 from penstock.checkpoints.lock import CheckpointLock, this_process
@@ -35,23 +34,23 @@ from penstock.query.graph import Graph, Input
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import even_route
 from penstock.spark.batches import results
-from penstock.spark.batches.adapting import IN_A_ROW, BatchLoad, TaskCount
-from penstock.spark.batches.balancing import Balancing
+from penstock.spark.batches.balancing import Balancing, Routing
 from penstock.spark.batches.driver import COLLECT_EVERY, Driver
 from penstock.spark.batches.durations import SparkDurations
 from penstock.spark.batches.job import Job, ShippedJob, warm_up
-from penstock.spark.batches.map_task import MapTask, is_whole
 from penstock.spark.batches.preparation import prefix_of, prepare
-from penstock.spark.batches.readers import Readers
 from penstock.spark.batches.restarts import Restarts
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stalls import StallWatch, work_of
 from penstock.spark.batches.stream_source import register
 from penstock.spark.batches.stuck import Grace, TurnNotes
 from penstock.spark.batches.summary import SparkSummary
+from penstock.spark.batches.ways.readers import Readers
+from penstock.spark.batches.ways.reading import MapTask
+from penstock.spark.batches.ways.way import Way, choose
 from penstock.spark.frames.batches import FrameBatches
+from penstock.spark.frames.feed import FrameTask
 from penstock.spark.frames.streams import FrameSource
-from penstock.spark.frames.task import FrameTask
 from penstock.spark.groups.slots import GroupShare, Stopping
 from penstock.spark.session.failures import given_up, is_passing, told_by_spark
 from penstock.spark.session.fencing import creation
@@ -170,6 +169,7 @@ class SparkRun:
             runtime.node,
             self._measures,
             self.checkpoint.results,
+            driver_works=self._share is None,
         )
         shipped_job = ShippedJob.of(job)
         sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
@@ -191,21 +191,29 @@ class SparkRun:
             # From now on a sink that has got nothing yet is known, and whatever it gets is verified.
             manifest = replace(manifest, version=manifest.version + 1, deliveries=delivered)
             store.commit(manifest)
-        self._driver = Driver(
-            session, job, shipped_job, store, manifest, operators_of(stages), self._writers, self.run_id
-        )
-        self._balancing = Balancing(runtime.control, stages)
-        self._driver.route = self._route
-        self._driver.patterns = self._patterns
-        self._driver.works_here = self._share is None
-        self._driver.log, self._driver.keep_versions = self._spark_log, runtime.keep_versions
         prefix = prepared.prefix
         aggregated = prefix is not None and prefix.partial is not None
-        self._tasks = 1 if aggregated and runtime.tasks is None else runtime.tasks
         if self._share is not None:
             cores = self._share.most_tasks(cores)
-        self._loads: deque[BatchLoad] = deque(maxlen=IN_A_ROW)
-        self._task_count = TaskCount(min(cores, runtime.virtual_partitions))
+        self._routing = Routing(
+            Balancing(runtime.control, stages),
+            min(cores, runtime.virtual_partitions),
+            1 if aggregated and runtime.tasks is None else runtime.tasks,
+        )
+        self._frames = None if prefix is None else FrameBatches(prefix, self._spark_log)
+        self._driver = Driver(
+            session,
+            job,
+            shipped_job,
+            store,
+            manifest,
+            self._writers,
+            self._routing,
+            patterns=self._patterns,
+            frames=self._frames,
+            log=self._spark_log,
+            keep_versions=runtime.keep_versions,
+        )
         self._is_bounded = all(spec.source.bounded for spec in sources.values())
         self._check_drained()
         if is_complete:
@@ -227,10 +235,8 @@ class SparkRun:
         assert driver is not None
         session, job = self._session, self._job
         self._spark_log.renew(driver.manifest)
-        if self._prepared.prefix is not None:
-            driver.frames = FrameBatches(self._prepared.prefix, self._spark_log)
         with ThreadPoolExecutor(1) as pool:  # workers get ready while Spark asks about the sources
-            whole = is_whole(job.here().job, driver.progress)
+            whole = choose(job.here().job.terms, driver.progress.tasks) is Way.WHOLE
             warm = pool.submit(warm_up, session, job, whole, whole and self._share is None)
             frame = reduce(DataFrame.union, [self._stream(name, job) for name in sources])
             warm.result()
@@ -272,7 +278,7 @@ class SparkRun:
                 f"tasks must be between 1 and {self._runtime.virtual_partitions}: got {tasks}; "
                 "write virtual_partitions= for more"
             )
-        self._tasks = tasks
+        self._routing.set_tasks(tasks)
 
     def stop(self) -> None:
         """Ends the run after the batch at hand, or without it if it takes longer than the grace time:
@@ -420,15 +426,6 @@ class SparkRun:
                 self._check_drained()
             return 0 if batch is None else batch.rows_in
 
-    def _route(self, progress: Progress) -> tuple[int, ...]:
-        """The routing of the next batch."""
-        assert self._driver is not None
-        self._loads.append(BatchLoad.of(self._driver.reports, progress.tasks))
-        tasks = self._task_count.after(tuple(self._loads)) if self._tasks is None else self._tasks
-        route = self._balancing.after(self._driver.reports, progress.routing, progress.tasks, tasks)
-        self._driver.routed = self._balancing.told
-        return route
-
     def _tell(self, batch: BatchProgress | None) -> None:
         """Notes a batch that counted; it is shown when Spark has told how long its own share took."""
         if batch is None:
@@ -445,7 +442,7 @@ class SparkRun:
 
     def _publish(self, batch: BatchProgress) -> None:
         if self._driver is not None:
-            self._driver.rows_before = batch.rows_in
+            self._driver.hear(batch.rows_in)
         self.progress.add(batch)
         self.batches.append(batch)
         if self._log is not None:
@@ -484,7 +481,7 @@ class SparkRun:
             notes.forget()
             if not self._grace.acquire(self._lock):
                 assert driver is not None
-                driver.given_up = True
+                driver.give_up()
                 self._left_behind = frozenset(driver.writing)
                 self._error = self._error or self._grace.error(self._left_behind, notes)
                 if self._query is not None:
@@ -500,13 +497,13 @@ class SparkRun:
         source = self._prepared.shipped[source_id]
         if isinstance(spec.source, FrameSource):
             frame = spec.source.frame(self._session)
-            assert self._driver is not None
-            if self._driver.frames is not None:
-                return self._driver.frames.stream(frame)
+            if self._frames is not None:
+                return self._frames.stream(frame)
             pruned = prefix_of(self._graph, source_id).prune(frame)
             return FrameTask(job, source_id, Input(source_id), True).over(pruned)
         if not isinstance(source, NodeSource):
             raise RunError(f"source '{source_id}' cannot be read on Spark: it is a {type(source).__name__}")
+        terms = job.here().job.terms
         name = register(
             self._session,
             f"penstock_{self.run_id}_{self._restarts.total}_{source_id}",
@@ -515,7 +512,7 @@ class SparkRun:
             MapTask(job),
             journal=self.checkpoint.source(source_id),
             max_events=self._runtime.batch_events,
-            readers=None if job.here().job.whole is None else Readers(self.checkpoint.state),
+            readers=None if not terms.one_reads else Readers(self.checkpoint.state, terms),
             max_bytes=self._runtime.source_bytes(len(self._prepared.sources)),
             keep_batches=self._runtime.keep_versions + COLLECT_EVERY,
         )

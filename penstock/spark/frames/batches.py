@@ -1,4 +1,4 @@
-"""The batches of an app's one DataFrame source: by which way their rows come to the operators."""
+"""The batches of an app's one DataFrame source: what waits, and how their rows come to the operators."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from penstock.memory.edges import START_OF_TIME
 from penstock.query.graph import Input
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import ShippedJob
-from penstock.spark.frames.task import FrameTask, GroupsTask, WholeFrameTask
+from penstock.spark.batches.ways.way import Waiting
+from penstock.spark.frames.feed import FrameTask
 from penstock.spark.native.prefix import Prefix
 from penstock.state.manifest import Manifest
 
-#: Rows of a batch from which on it pays to let Spark do the first steps. Below, the plan of its own jobs
-#: costs more than the rows that cross into Python; and what Spark has seen of time is known a batch later.
-NATIVE_ROWS = 200_000
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -36,16 +34,15 @@ class FrameBatches:
         pruned = self.prefix.prune(frame)
         return pruned.withWatermark(self._event_time, "0 seconds")
 
-    def is_native(self, expected_rows: int, *, whole: bool) -> bool:
-        """Whether Spark does the first steps: not where records may be bad and it would not count them.
-
-        Groups of an aggregate go to one task; one that gets all rows might as well do it all.
-        """
+    def waiting(self, expected_rows: int) -> Waiting:
+        """What waits for a batch, and what Spark can do of it."""
         prefix = self.prefix
-        pays = prefix.partial is not None if whole else bool(prefix.steps or prefix.alternatives)
-        fits = whole or prefix.partial is None
-        known = prefix.counts_bad or prefix.never_bad
-        return pays and fits and known and not prefix.reads_bad and expected_rows >= NATIVE_ROWS
+        return Waiting(
+            expected_rows,
+            aggregates=prefix.partial is not None,
+            filters=bool(prefix.steps or prefix.alternatives),
+            tells_bad=(prefix.counts_bad or prefix.never_bad) and not prefix.reads_bad,
+        )
 
     def seen(self, batch_id: int, before: Progress) -> Progress:
         """The progress with what Spark has seen of time before this batch, to the millisecond."""
@@ -65,11 +62,9 @@ class FrameBatches:
         tracker.updateWatermark(execution.lastExecution().executedPlan())
         return int(tracker.currentWatermark())
 
-    def rows(self, batch: DataFrame, job: ShippedJob, manifest: Manifest, *, whole: bool) -> DataFrame:
+    def rows(self, batch: DataFrame, job: ShippedJob, manifest: Manifest) -> DataFrame:
         """The messages of a batch of which every row comes to Python."""
         source = self.prefix.source.id
-        if whole:
-            return WholeFrameTask(job, source, manifest).over(batch)
         return FrameTask(job, source, Input(source), True, manifest).over(batch)
 
     def lowered(self, batch: DataFrame, before: Progress) -> DataFrame:
@@ -81,13 +76,6 @@ class FrameBatches:
     def filtered(self, lowered: DataFrame, job: ShippedJob, manifest: Manifest) -> DataFrame:
         """The messages of rows that Spark has filtered."""
         return FrameTask(job, self.prefix.source.id, self.prefix.at, False, manifest).over(lowered)
-
-    def groups(self, job: ShippedJob, manifest: Manifest, before: Progress) -> GroupsTask:
-        """What becomes of groups that Spark has made."""
-        assert self.prefix.partial is not None
-        source = self.prefix.source.id
-        latest_us = before.sources[source][0].latest_us
-        return GroupsTask(job, source, manifest, self.prefix.partial.node, latest_us)
 
     @property
     def _event_time(self) -> str:

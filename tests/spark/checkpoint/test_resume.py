@@ -15,6 +15,7 @@ import penstock as ps
 from penstock.checkpoints.positions import Progress
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.routing.route import even_route
+from penstock.spark.batches.balancing import Reports, Routing
 from penstock.spark.batches.run import SparkRun
 from penstock.spark.batches.summary import SparkSummary
 from penstock.state.errors import StateError
@@ -68,16 +69,17 @@ def test_a_stopped_run_goes_on_with_other_tasks(spark: SparkSession, tmp_path: P
     check(written(tmp_path / "out"), crash_reference(False))
 
 
-def test_the_number_of_tasks_changes_between_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_number_of_tasks_changes_between_batches(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app, sinks = crash_app.build(None, True, _EVENTS)
-    run = ps.Spark(tasks=2, batch_events=30).start(app.graph(), app.name)
 
-    def route(progress: Progress) -> tuple[int, ...]:
+    def after(self: Routing, reports: Reports, progress: Progress) -> tuple[int, ...]:
         tasks = 2 if progress.batch_id < 2 else 5 if progress.batch_id < 5 else 3
         return even_route(len(progress.routing), tasks)
 
-    assert run.driver is not None
-    run.driver.route = route
+    monkeypatch.setattr(Routing, "after", after)
+    run = ps.Spark(tasks=2, batch_events=30).start(app.graph(), app.name)
     assert run.wait(_PATIENCE_S)
     assert run.finish().complete
     tasks = [batch.tasks for batch in sorted(run.batches, key=lambda batch: batch.batch_id)]

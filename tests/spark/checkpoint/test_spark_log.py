@@ -17,7 +17,7 @@ from lab.bench.faults.power import PowerRecorder
 from penstock.checkpoints.source_log import SourceLog
 from penstock.checkpoints.spark_log import SparkLog
 from penstock.query.errors import RunError
-from penstock.spark.frames import batches as frame_batches
+from penstock.spark.batches.ways import way
 from penstock.state.errors import StateError
 from penstock.state.files import Folder
 from penstock.state.manifest import Manifest
@@ -178,7 +178,7 @@ def test_a_list_of_files_that_a_manifest_relies_on_is_told_when_it_is_damaged(
 def test_the_manifest_knows_how_far_time_had_come_of_rows_that_only_spark_has_seen(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_batches, "NATIVE_ROWS", 1)
+    monkeypatch.setattr(way, "NATIVE_ROWS", 1)
     told: list[str] = []
     committed = StateStore.commit
 

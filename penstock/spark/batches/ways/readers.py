@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.spark.batches.ways.way import Terms, Way, choose
 from penstock.state.files import Folder
 from penstock.state.manifest import Manifest
 
@@ -13,6 +14,7 @@ class Readers:
     """``store`` is the folder of the state, whose newest version says how many tasks there are."""
 
     store: str
+    terms: Terms
 
     def __call__(self) -> int | None:
         """One, if the batch runs in one piece; else None: as many as there are."""
@@ -22,4 +24,4 @@ class Readers:
             return None
         name = f"{max(versions)}.json"
         manifest = Manifest.from_bytes(manifests.read(name).to_pybytes(), name)
-        return 1 if max(manifest.progress["routing"]) == 0 else None
+        return 1 if choose(self.terms, max(manifest.progress["routing"]) + 1) is Way.WHOLE else None

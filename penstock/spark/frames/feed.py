@@ -1,5 +1,5 @@
-"""Stage 0 of a DataFrame source: rows come from Spark, are stamped and fed to the operators in front of the
-first routing."""
+"""The task that takes the rows of a DataFrame source: they come from Spark, are stamped and fed to the
+operators that stand there."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import LATE, ORDER, TIME, Columns
 from penstock.query.graph import Input, Port
 from penstock.query.steps import SourceSpec
-from penstock.spark.batches import task_state
 from penstock.spark.batches.job import ShippedJob
-from penstock.spark.batches.map_task import WholeTask, batch_id, sent
 from penstock.spark.batches.messages import SPARK_SCHEMA
 from penstock.spark.batches.stage_engine import StageEngine
-from penstock.spark.batches.stage_task import TaskClock
-from penstock.spark.native.partial import left_out, state_table
+from penstock.spark.batches.ways import task_state
+from penstock.spark.batches.ways.reading import take_in
+from penstock.spark.batches.ways.stage_zero import Counts, batch_id
 from penstock.spark.native.prefix import REASON, RECORD
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
@@ -53,100 +52,26 @@ class FrameTask:
 
     def over(self, frame: DataFrame) -> DataFrame:
         """The messages that become of a DataFrame's rows."""
-        return _mapped(frame, self)
+        names = tuple(frame.columns)
+        if not all(name.isidentifier() for name in names):
+            # mapInArrow takes a dot in a name for a field of a struct
+            frame = frame.toDF(*(f"c{place}" for place in range(len(names))))
+        return frame.mapInArrow(replace(self, names=names), SPARK_SCHEMA)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        manifest = self.before or StateStore(self.job.here().job.store).before(batch_id())
-        batches = (batch.rename_columns(list(self.names)) for batch in batches)
-        yield self.run(batches, context.partitionId(), Progress.from_json(manifest.progress))
+        before = self.before or StateStore(self.job.here().job.store).before(batch_id())
+        progress, partition = Progress.from_json(before.progress), context.partitionId()
 
-    def run(self, batches: Iterable[pa.RecordBatch], partition: int, progress: Progress) -> pa.RecordBatch:
-        """Stage 0 for one partition of the batch."""
-        clock = TaskClock()
-        local = self.job.here()
-        engine = local.engine(0)
-        clock.lap("build")
-        owners = np.array(progress.routing, np.int32)
-        home = partition % progress.tasks
-        seq = (engine.number_of(self.source_id) << 32) | partition
-        report: dict[str, Any] = {}
-        try:
-            engine.begin(owners, home)
-            feed = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
-            for batch in batches:
-                feed.take(batch)
-            engine.engine.run()
-            messages = engine.take(owners, home, seq)
-            moves = {self.source_id: {0: feed.moved()}}
-            if self.sees_all:
-                report = {"events": feed.events, "bad": feed.bad}
-        except BaseException:
-            local.discard(engine)
-            raise
-        clock.lap("read")
-        report |= engine.left_out() | {"ms": clock.ms} | local.measured(engine)
-        return sent(messages, engine, moves, report, progress.tasks, home, seq)
-
-
-@dataclass(frozen=True)
-class WholeFrameTask:
-    """A batch of which one task reads all rows and does everything."""
-
-    job: ShippedJob
-    source_id: str
-    before: Manifest
-    names: tuple[str, ...] = ()
-
-    def over(self, frame: DataFrame) -> DataFrame:
-        """The messages that become of a DataFrame's rows."""
-        return _mapped(frame.coalesce(1), self)
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        progress = Progress.from_json(self.before.progress)
-
-        def feed(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
-            rows = _Feed(engine, self.source_id, Input(self.source_id), True, 0, progress)
+        def feed(engine: StageEngine) -> tuple[Partitions, Counts]:
+            rows = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
             for batch in batches:
                 rows.take(batch.rename_columns(list(self.names)))
-            return {self.source_id: {0: rows.moved()}}, {"events": rows.events, "bad": rows.bad}
+            counts = {"events": rows.events, "bad": rows.bad} if self.sees_all else {}
+            return {self.source_id: {0: rows.moved()}}, counts
 
-        yield WholeTask(self.job, self.before).work(feed, context.taskAttemptId())
-
-
-@dataclass(frozen=True)
-class GroupsTask:
-    """A batch that Spark has aggregated: what is left to do is little, and the driver does it."""
-
-    job: ShippedJob
-    source_id: str
-    before: Manifest
-    partial: str  # the window aggregate whose groups these are
-    latest_us: int | None  # how far time had come before the batch
-
-    def run(self, rows: pa.Table) -> pa.RecordBatch:
-        """The messages that the groups become."""
-        groups, late, bad = left_out(rows)
-
-        def merge(engine: StageEngine) -> tuple[Partitions, dict[str, Any]]:
-            if groups.num_rows:
-                table = state_table(groups, engine.groups_schema(self.partial))
-                engine.operators[self.partial].merge_state({"groups": table})
-            engine.count_late(self.partial, late)
-            return {self.source_id: {0: PartitionProgress(latest_us=self.latest_us)}}, {"bad": bad}
-
-        return WholeTask(self.job, self.before).work(merge, 0)
-
-
-def _mapped(frame: DataFrame, task: FrameTask | WholeFrameTask) -> DataFrame:
-    names = tuple(frame.columns)
-    if not all(name.isidentifier() for name in names):
-        # mapInArrow takes a dot in a name for a field of a struct
-        frame = frame.toDF(*(f"c{place}" for place in range(len(names))))
-    return frame.mapInArrow(replace(task, names=names), SPARK_SCHEMA)
+        yield take_in(self.job, self.source_id, partition, before, progress, context.taskAttemptId(), feed)
 
 
 class _Feed:

@@ -13,11 +13,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from penstock.checkpoints.positions import Progress, moves_from_json
-from penstock.spark.batches import task_state
+from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.messages import Message, as_json, from_batches, json_bytes, to_batch
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Kind
+from penstock.spark.batches.ways import task_state
 from penstock.state.manifest import Manifest
 
 
@@ -37,7 +38,7 @@ class StageTask:
 
     def run(self, batches: Iterable[pa.RecordBatch], task: int, attempt: int) -> pa.RecordBatch:
         """Runs the batch of one task."""
-        clock = TaskClock()
+        clock = Clock()
         messages = from_batches(batches)
         clock.lap("receive")
         local = self.job.here()
@@ -104,16 +105,3 @@ def _receive(engine: StageEngine, messages: list[Message]) -> tuple[list[Message
             mine.append(message)
     engine.receive(mine)
     return passed, moves
-
-
-class TaskClock:
-    """Where the time of a task goes."""
-
-    def __init__(self) -> None:
-        self.ms: dict[str, float] = {}
-        self._last_ns = time.perf_counter_ns()
-
-    def lap(self, name: str) -> None:
-        now_ns = time.perf_counter_ns()
-        self.ms[name] = round((now_ns - self._last_ns) / 1e6, 3)
-        self._last_ns = now_ns

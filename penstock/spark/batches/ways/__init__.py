@@ -1,0 +1,1 @@
+"""The ways in which a batch runs on Spark."""

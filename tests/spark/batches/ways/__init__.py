@@ -1,0 +1,1 @@
+"""Tests of penstock.spark.batches.ways."""
