@@ -11,7 +11,7 @@ from penstock.query.aggregates import *  # noqa: F403 - its ``__all__`` is made 
 from penstock.query.aggregates import max_, min_, sum_
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
-from penstock.query.extras import Extra, needed
+from penstock.query.extras import Extra, needed, unknown_attribute
 from penstock.query.patterns.bound import bound, previous
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.patterns import Pattern, aperiodic, event, periodic
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+        raise unknown_attribute("penstock", name, __dir__())
     with needed(Extra.SPARK, f"ps.{name}", "run the app with on=ps.Node()"):
         module = import_module(_LAZY[name])
     value = module if _LAZY[name] == f"penstock.{name}" else getattr(module, name)

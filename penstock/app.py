@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
 from penstock.query.builder import GraphBuilder
 from penstock.query.connectors import Sink, Source
@@ -12,6 +12,7 @@ from penstock.query.errors import QueryError, Writing
 from penstock.query.explain import explain_mermaid, explain_text
 from penstock.query.extras import Extra, needed
 from penstock.query.graph import Graph
+from penstock.query.misuse import public_names, told, unknown_name
 from penstock.query.step import check_name
 from penstock.query.stream.stream import Stream
 
@@ -27,6 +28,7 @@ class Runtime(Protocol[Outcome]):
     def run(self, graph: Graph, *, name: str) -> Outcome: ...
 
 
+@told
 class App:
     """Continuous queries over shared streams.
 
@@ -89,6 +91,13 @@ class App:
                 raise QueryError("not a runtime", detail=f"got {on!r}", hint="write on=ps.Node(workers=2)")
             graph = self.graph(share)
         return (on or _default_runtime()).run(graph, name=self.name)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name("App", "an app has", name, public_names(type(self)))
 
     def __repr__(self) -> str:
         builder = self._builder

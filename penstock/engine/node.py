@@ -9,10 +9,12 @@ from penstock.engine.seat.execution import Execution
 from penstock.engine.seat.settings import Settings
 from penstock.engine.seat.summary import Summary
 from penstock.query.graph import Graph
+from penstock.query.misuse import told
 
 _POLL_S = 0.2
 
 
+@told
 @dataclass(frozen=True)
 class Node(Settings):
     """Runs an app in this process, without Spark.

@@ -97,6 +97,13 @@ class GraphBuilder:
         """Two sinks that write the same files would remove each other's."""
         if sink.target is None:
             return
+        unwritable = sink.unwritable()
+        if unwritable is not None:
+            raise QueryError(
+                f"nothing can be written to '{sink.target}'",
+                detail=unwritable,
+                hint="write a path in a folder that is yours, e.g. 'out/per_lane'",
+            )
         for other in self._queries.values():
             if other.sink.target is not None and other.sink.target.absolute() == sink.target.absolute():
                 raise QueryError(

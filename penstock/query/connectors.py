@@ -66,3 +66,7 @@ class Sink(ABC):
     def target(self) -> Path | None:
         """The file or folder that no other sink may write; None if it writes none of its own."""
         return None
+
+    def unwritable(self) -> str | None:
+        """Why nothing can be written where results are to go, as far as it can be seen beforehand."""
+        return None

@@ -6,7 +6,6 @@ what each means, nulls and corner cases included, is written in ``docs/expressio
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ import numpy as np
 from penstock.query.durations import duration_us
 from penstock.query.errors import QueryError
 from penstock.query.expr_methods import Methods
+from penstock.query.misuse import public_names, refused, told, unknown_name
 from penstock.query.types import DataType, parse_type
 
 if TYPE_CHECKING:
@@ -24,19 +24,11 @@ if TYPE_CHECKING:
 
 Operand = Any  # an Expr, or a Python value that becomes a Literal
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+told(Methods)  # which is made, and builds on nothing
+_STRUCTURE = ("children", "columns", "key")  # for those who read expressions, not for those who write them
 
 
-class UnknownMethodError(QueryError, AttributeError):
-    """Something that expressions do not have."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        close = difflib.get_close_matches(name, known, n=1)
-        meant = f"did you mean '{close[0]}'? " if close else ""
-        QueryError.__init__(
-            self, f"expressions have no '{name}'", hint=f"{meant}there are {', '.join(known)}"
-        )
-
-
+@told
 class Expr(Methods):
     """A value computed from one event. Build with ``col``, ``lit`` and Python's operators.
 
@@ -111,16 +103,16 @@ class Expr(Methods):
         return Logic("and", self >= as_expr(low), self <= as_expr(high))
 
     def __and__(self, other: Operand) -> Expr:
-        return Logic("and", self, as_expr(other))
+        return Logic("and", self, as_expr(undecided(other)))
 
     def __rand__(self, other: Operand) -> Expr:
-        return Logic("and", as_expr(other), self)
+        return Logic("and", as_expr(undecided(other)), self)
 
     def __or__(self, other: Operand) -> Expr:
-        return Logic("or", self, as_expr(other))
+        return Logic("or", self, as_expr(undecided(other)))
 
     def __ror__(self, other: Operand) -> Expr:
-        return Logic("or", as_expr(other), self)
+        return Logic("or", as_expr(undecided(other)), self)
 
     def __invert__(self) -> Expr:
         return Not(self)
@@ -135,11 +127,20 @@ class Expr(Methods):
     __hash__ = object.__hash__
 
     if not TYPE_CHECKING:  # mypy tells what is not there by itself
+        __pow__ = __rpow__ = refused("there is no ** of expressions", "write .pow(2)")
+        __round__ = refused("expressions are rounded by a method", "write .round(1)")
+        __len__ = refused("an expression has no length while the query is written", "write .length()")
+        __float__ = __int__ = refused(
+            "an expression has no value while the query is written",
+            "functions of math do not fit: write .sqrt(), .log(), .exp(); to change the type .cast('int64')",
+        )
+        __getitem__ = refused("an expression has no parts", "write .substr(1, 3) or .split_part(',', 1)")
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):  # what Python and numpy look for
                 raise AttributeError(name)
-            raise UnknownMethodError(name, [known for known in dir(type(self)) if not known.startswith("_")])
+            known = [method for method in public_names(type(self)) if method not in _STRUCTURE]
+            raise unknown_name("Expr", "expressions have", name, known)
 
     def is_in(self, values: Any) -> Expr:
         """Whether the value is one of these constants."""
@@ -326,18 +327,29 @@ def lit(value: Any, dtype: str | DataType | None = None) -> Literal:
     if isinstance(value, timedelta) and wanted in (None, DataType.INT64):
         return Literal(duration_us(value), DataType.INT64)
     if value is None and wanted is None:
-        raise QueryError("a null constant needs a type", hint="write e.g. lit(None, 'int64')")
+        raise QueryError(
+            "a null constant needs a type",
+            hint="write e.g. lit(None, 'int64'); whether a value is null is asked by .is_null()",
+        )
     if not isinstance(value, bool | int | float | str | None):
         raise QueryError(
             f"a constant cannot be a {type(value).__name__}",
             detail=f"got {value!r}",
-            hint="constants are bool, int, float, str, datetime, timedelta or a typed null",
+            hint=_constant_hint(value),
         )
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise QueryError("a constant must fit in 64 bits", detail=f"got {value}", hint="write it as a float")
     if value is None or wanted is None:
         return Literal(value, wanted)
     return Literal(_typed_constant(value, wanted), wanted)
+
+
+def _constant_hint(value: Any) -> str:
+    if isinstance(getattr(value, "__self__", None), Expr):
+        return f"call it: .{value.__name__}()"
+    if callable(value):
+        return "write an expression of columns; any Python runs in flat_map, batch or process"
+    return "constants are bool, int, float, str, datetime, timedelta or a typed null"
 
 
 def when(condition: Expr, value: Operand) -> When:
@@ -363,6 +375,17 @@ def greatest(*values: Operand) -> Expr:
 def hash_of(*values: Operand) -> Expr:
     """A 64-bit hash, equal to Spark's ``xxhash64`` of the same columns."""
     return _call("hash_of", *values)
+
+
+def undecided(condition: Any) -> Any:
+    """A condition as it is; refuses one that Python has answered before any event came."""
+    if isinstance(condition, bool):
+        raise QueryError(
+            f"a condition is {condition} before any event came",
+            detail="a method that is not called, or 'is None', compares nothing",
+            hint="write e.g. col('ts').hour() == 8, .is_null() for is None; a constant is lit(True)",
+        )
+    return condition
 
 
 def as_expr(value: Operand) -> Expr:

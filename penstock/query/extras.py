@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import difflib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -47,12 +49,20 @@ class Lazy(NamedTuple):
     name: str
 
 
+def unknown_attribute(public: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that a public module does not have, with the closest that it has."""
+    by_lower = {one.lower(): one for one in known if not one.startswith("_")}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    meant = f"; did you mean '{by_lower[close[0]]}'?" if close else ""
+    return AttributeError(f"module '{public}' has no attribute '{name}'{meant}")
+
+
 def lazy_names(public: str, names: Mapping[str, Lazy]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a public module whose other names need nothing beyond the package."""
 
     def load(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module '{public}' has no attribute '{name}'")
+            raise unknown_attribute(public, name, sys.modules[public].__dir__())
         lazy = names[name]
         with needed(lazy.extra, f"{public.replace('penstock', 'ps', 1)}.{name}"):
             return getattr(import_module(lazy.module), lazy.name)

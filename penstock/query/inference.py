@@ -18,6 +18,7 @@ from penstock.query.expr import (
     Logic,
     Not,
     When,
+    col,
     lit,
 )
 from penstock.query.patterns.bound import Bound
@@ -199,13 +200,15 @@ def _cast(expr: Expr, a: Typed, dtype: DataType) -> Typed:
         return Typed(dtype, a.nullable)
     if a.dtype is DataType.STRING and dtype is not DataType.STRING:
         if not dtype.is_numeric:
-            raise misfit(expr, f"a string cannot be cast to {dtype}", a)
+            hint = ".parse_time('%Y-%m-%d')" if dtype is DataType.TIMESTAMP else "a comparison: == 'true'"
+            raise misfit(expr, f"a string cannot be cast to {dtype}", a, hint=f"write {hint}")
         return Typed(dtype, True)  # text that is no number gives null
     if DataType.TIMESTAMP in (a.dtype, dtype) and not {a.dtype, dtype} <= {
         DataType.TIMESTAMP,
         DataType.INT64,
     }:
-        raise misfit(expr, "a timestamp can be cast from and to int64 microseconds only", a)
+        hint = f"write .cast('int64').cast('{dtype}')"
+        raise misfit(expr, "a timestamp can be cast from and to int64 microseconds only", a, hint=hint)
     return Typed(dtype, a.nullable)
 
 
@@ -236,4 +239,32 @@ def misfit(expr: Expr, what: str, *types: Typed, hint: str | None = None) -> Que
     got = " and ".join(str(t.dtype) for t in types)
     columns = ", ".join(sorted(expr.columns()))
     detail = f"in {expr!r}, got {got}" + (f" (columns {columns})" if columns else "")
-    return QueryError(what, detail=detail, hint=hint or "cast one side, e.g. col('x').cast('float64')")
+    return QueryError(what, detail=detail, hint=hint or _misfit_hint(expr, {one.dtype for one in types}))
+
+
+def cast_hint(name: str, dtype: DataType, wanted: DataType) -> str:
+    """How a column of one type and another get one type: by a cast that there is."""
+    for ours, theirs in ((dtype, wanted), (wanted, dtype)):
+        try:
+            _cast(col(name), Typed(ours), theirs)
+        except QueryError:
+            continue
+        side = "here" if ours is dtype else "there"
+        return f"cast it {side}: with_columns({name}=col('{name}').cast('{theirs}'))"
+    return f"make both one type first: there is no cast between {dtype} and {wanted}"
+
+
+def _misfit_hint(expr: Expr, dtypes: set[DataType]) -> str:
+    """What would help where these types meet."""
+    name = min(expr.columns(), default="x")
+    if dtypes == {DataType.STRING}:
+        return f"strings are put together by col('{name}').concat(...)"
+    if DataType.TIMESTAMP in dtypes:
+        if isinstance(expr, Arithmetic):
+            return f"a length of time is a timedelta: col('{name}') + timedelta(seconds=1)"
+        return f"a moment is a datetime: col('{name}') > datetime(2026, 1, 31)"
+    if DataType.STRING in dtypes:
+        return f"cast one side: col('{name}').cast('float64') of text, or .cast('string') of a number"
+    if DataType.BOOL in dtypes:
+        return "a condition becomes 0 or 1 by .cast('int32')"
+    return f"cast one side: col('{name}').cast('float64')"

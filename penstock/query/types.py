@@ -149,7 +149,17 @@ def _parsed(columns: Mapping[str, str | DataType]) -> list[Field]:
     return [Field(name, *parse_type(text, name)) for name, text in columns.items()]
 
 
-def parse_type(text: str | DataType, name: str = "?") -> tuple[DataType, bool]:
+#: What others call our types.
+_SYNONYMS = {
+    **dict.fromkeys(("str", "text", "varchar", "object", "utf8"), "string"),
+    **dict.fromkeys(("int", "integer", "long", "bigint"), "int64"),
+    **dict.fromkeys(("float", "double"), "float64"),
+    **dict.fromkeys(("datetime", "date", "datetime64", "time"), "timestamp"),
+    "boolean": "bool",
+}
+
+
+def parse_type(text: str | DataType, name: str | None = None) -> tuple[DataType, bool]:
     """``'float64?'`` → (FLOAT64, nullable)."""
     if isinstance(text, DataType):
         return text, False
@@ -157,10 +167,11 @@ def parse_type(text: str | DataType, name: str = "?") -> tuple[DataType, bool]:
         return DataType(text.removesuffix("?")), text.endswith("?")
     except (ValueError, AttributeError):
         fits = ", ".join(dtype.value for dtype in DataType)
+        meant = _SYNONYMS.get(getattr(text, "__name__", str(text).lower().removesuffix("?")))
         raise QueryError(
             f"unknown type {text!r}",
-            detail=f"for column '{name}'",
-            hint=f"types are {fits}; add '?' for nulls",
+            detail=None if name is None else f"for column '{name}'",
+            hint=(f"write '{meant}'; " if meant else "") + f"types are {fits}; add '?' for nulls",
         ) from None
 
 

@@ -7,8 +7,11 @@ out, and None in place of an iterable means no rows.
 
 from __future__ import annotations
 
+import dis
+import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 
@@ -82,3 +85,21 @@ class ProcessFunction:
     def on_timer(self, time_us: int, context: Context) -> Iterable[dict[str, Any]]:
         """Called for every timer, with the time that was set; returns rows."""
         return ()
+
+
+def returns_nothing(function: object) -> bool:
+    """Whether a function written in Python ends and never gives a value back: its ``return`` was forgotten.
+
+    One that always raises does not end, and is none of these.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    if code is None or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        return False
+    steps = list(dis.get_instructions(code))
+    values = [
+        before.argval if before.opname == "LOAD_CONST" else ...
+        for before, step in pairwise(steps)
+        if step.opname == "RETURN_VALUE"
+    ]
+    values += [step.argval for step in steps if step.opname == "RETURN_CONST"]  # from Python 3.12 on
+    return bool(values) and all(value is None for value in values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,17 @@ class Files(NodeSink):
     @property
     def target(self) -> Path:
         return self._path
+
+    def unwritable(self) -> str | None:
+        path = self._path
+        if path.exists() and path.is_dir() == isinstance(self._format, LineFormat):
+            return "it is a folder" if path.is_dir() else "it is a file, and a folder of files is written"
+        above = path.absolute()
+        while not above.exists():
+            above = above.parent
+        if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
+            return f"folder '{above}' may not be written by this user"
+        return None if above.is_dir() or above == path.absolute() else f"'{above}' is a file"
 
     @property
     def guarantee(self) -> str:

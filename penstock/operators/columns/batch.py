@@ -34,7 +34,7 @@ class Batch(Operator):
         spec = build.node.spec_as(BatchSpec)
         self._arrow = spec.arrow
         self._call = spec.function
-        self._function = UserFunction(build.node.id, spec.function)
+        self._function = UserFunction(build.node.id, spec.function, queries=build.node.queries)
         self._reader = RowReader(build.inputs[0], build.strings)
         self._failed = FailedEvents(self, build, self._function) if spec.sets_aside else None
 

@@ -23,7 +23,7 @@ class FlatMap(Operator):
     def __init__(self, build: Build) -> None:
         super().__init__(build)
         spec = build.node.spec_as(FlatMapSpec)
-        self._function = UserFunction(build.node.id, spec.function)
+        self._function = UserFunction(build.node.id, spec.function, queries=build.node.queries)
         self._reader = RowReader(build.inputs[0], build.strings)
         self._writer = RowWriter(
             self._function, build.node.schema, build.outputs.get(Port.MAIN), build.strings

@@ -72,8 +72,9 @@ class Process(Operator):
         self._key_names = spec.keys
         self._key_types = [layout.field(name).dtype for name in spec.keys]
         name = type(spec.function).__qualname__
-        self._on_event = UserFunction(self.id, spec.function.on_event, f"{name}.on_event")
-        self._on_timer = UserFunction(self.id, spec.function.on_timer, f"{name}.on_timer")
+        queries = build.node.queries
+        self._on_event = UserFunction(self.id, spec.function.on_event, f"{name}.on_event", queries)
+        self._on_timer = UserFunction(self.id, spec.function.on_timer, f"{name}.on_timer", queries)
         output = build.outputs.get(Port.MAIN)
         self._from_events = RowWriter(self._on_event, build.node.schema, output, self.strings)
         self._from_timers = RowWriter(self._on_timer, build.node.schema, output, self.strings)

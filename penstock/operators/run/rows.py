@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,6 +25,7 @@ SUB_ROWS = 1 << 20
 #: The one NaN of keys: a NaN equals no other in Python, but a dict finds an object that *is* the same.
 NAN = float("nan")
 
+_QUERIES_SHOWN = 3
 _LONGEST_SUBJECT = 1000  # characters of an offending event that an error shows
 
 
@@ -91,10 +94,17 @@ class UserFunction:
     The ``subject`` of a call is what the function was called for: an event, a group, or a text that names it.
     """
 
-    __slots__ = ("_function", "name", "step")
+    __slots__ = ("_function", "_queries", "name", "step")
 
-    def __init__(self, step: str, function: Callable[..., Any], name: str | None = None) -> None:
+    def __init__(
+        self,
+        step: str,
+        function: Callable[..., Any],
+        name: str | None = None,
+        queries: Iterable[str] = (),
+    ) -> None:
         self.step = step
+        self._queries = sorted(queries)
         self.name = name or getattr(function, "__qualname__", None) or type(function).__qualname__
         self._function = function
 
@@ -112,14 +122,40 @@ class UserFunction:
 
     def raised(self, error: Exception, subject: object) -> FunctionError:
         """The error that says that this function raised another."""
-        return self.error(f"{_RAISED}{type(error).__name__}: {error}", subject)
+        said = " ".join(str(error).split())  # in one line: that is what Spark's traces hand on
+        return self.error(f"{_RAISED}{type(error).__name__}: {said}", subject, line=self._line(error))
 
-    def error(self, what: str, subject: object, hint: str | None = None) -> FunctionError:
-        """The error that says that this function did ``what``, and for which event."""
-        text = f"function '{self.name}' {what}: step '{self.step}', {_description(subject)}"
+    def error(
+        self, what: str, subject: object, hint: str | None = None, line: str | None = None
+    ) -> FunctionError:
+        """The error that says that this function did ``what``, where it is written, and for which event."""
+        place = f"step '{self.step}'{self._of_queries()}{self._at(line)}"
+        text = f"function '{self.name}' {what}: {place}, {_description(subject)}"
         error = FunctionError(f"{text}; {hint}" if hint else text)
         error.what = what.removeprefix(_RAISED)
         return error
+
+    def _of_queries(self) -> str:
+        shown = [f"'{name}'" for name in self._queries[:_QUERIES_SHOWN]]
+        more = len(self._queries) - len(shown)
+        if not shown:
+            return ""
+        return f" of {'query' if len(self._queries) == 1 else 'queries'} {', '.join(shown)}" + (
+            f" and {more} more" if more else ""
+        )
+
+    def _at(self, line: str | None) -> str:
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        if line is None and code is not None:
+            line = f"{code.co_filename}:{code.co_firstlineno}"
+        return "" if line is None else f" at {line}"
+
+    def _line(self, error: Exception) -> str | None:
+        """The innermost line of the user's own file that the error went through."""
+        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        lines = traceback.extract_tb(error.__traceback__)
+        own = [line for line in lines if code is not None and line.filename == code.co_filename]
+        return f"{own[-1].filename}:{own[-1].lineno}" if own else None
 
 
 class RowWriter:

@@ -26,7 +26,7 @@ class CoGroup(WindowedSides):
     def __init__(self, build: Build) -> None:
         spec = build.node.spec_as(CoGroupSpec)
         super().__init__(build, spec.on, spec.window)
-        self._function = UserFunction(self.id, spec.function)
+        self._function = UserFunction(self.id, spec.function, queries=build.node.queries)
         output = build.outputs.get(Port.MAIN)
         self._writer = RowWriter(self._function, build.node.schema, output, self.strings)
         self._events = [RowReader(layout, self.strings) for layout in build.inputs]

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.query.durations import Duration, duration_text, duration_us
 from penstock.query.errors import QueryError
+from penstock.query.inference import cast_hint
 from penstock.query.steps import IntervalJoinSpec, WindowJoinSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import Sliding, Window
@@ -93,7 +94,7 @@ def joined_keys(on: On, left: Schema, right: Schema) -> KeyPairs:
             raise QueryError(
                 "key types do not match",
                 detail=f"'{ours}' is {a.dtype}, '{theirs}' of the other stream is {b.dtype}",
-                hint=f"cast one first: with_columns({ours}=col('{ours}').cast('{b.dtype}'))",
+                hint=cast_hint(ours, a.dtype, b.dtype),
             )
     return pairs
 
@@ -166,5 +167,5 @@ def _check_same_columns(ours: Schema, theirs: Schema) -> None:
             raise QueryError(
                 f"column '{name}' has two types",
                 detail=f"got {ours[name].dtype} and {theirs[name].dtype}",
-                hint=f"cast one first: with_columns({name}=col('{name}').cast('{ours[name].dtype}'))",
+                hint=cast_hint(name, theirs[name].dtype, ours[name].dtype),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, positive_us
@@ -12,6 +12,7 @@ from penstock.query.expr import Expr, as_expr, col
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
 from penstock.query.inference import check_known, infer
+from penstock.query.misuse import public_names, told, unknown_name
 from penstock.query.patterns.modes import chosen_mode
 from penstock.query.step import Feed, Step, check_columns, check_timed
 from penstock.query.steps import ProcessSpec, WindowAggregateSpec, WindowTopSpec
@@ -19,13 +20,14 @@ from penstock.query.steps.spec import Version
 from penstock.query.stream.joins import WINDOW_FIELDS, WINDOW_NAMES, check_aligned, check_window
 from penstock.query.stream.stream import Output, Stream
 from penstock.query.types import DataType, Field, Schema
-from penstock.query.user_functions import ProcessFunction
+from penstock.query.user_functions import ProcessFunction, returns_nothing
 from penstock.query.windows import Window
 
 if TYPE_CHECKING:
     from penstock.query.stream.nested import GroupedWindow
 
 
+@told
 class KeyedStream(Stream):
     """A stream whose events are grouped by key columns.
 
@@ -102,6 +104,7 @@ class KeyedStream(Stream):
         return type(self)(Feed(step), tuple(passed[key] for key in self._keys))
 
 
+@told
 class WindowedStream:
     """Events by window, and by key if the stream has keys. ``agg`` or ``top`` makes a stream of it."""
 
@@ -127,6 +130,12 @@ class WindowedStream:
         """
         with Writing("agg", name) as writing:
             schema = self._stream.schema
+            if isinstance(aggregates, Aggregate):
+                raise QueryError(
+                    "an aggregate needs a name",
+                    detail=f"got {aggregates!r}",
+                    hint=f"write agg(x={aggregates!r}), the name of its column",
+                )
             computed = {**(aggregates or {}), **more}
             if not computed:
                 raise QueryError(
@@ -198,6 +207,13 @@ class WindowedStream:
             spec = WindowTopSpec(self._keys, window, k, expr, largest, tuple(then), bool(ties))
             return Stream(Feed(self._stream._step(writing, name, spec, Schema([*added, *schema]), None)))
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_name("WindowedStream", "a window has", name, public_names(type(self)))
+
     def __repr__(self) -> str:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
         return f"<WindowedStream {self._window}{by}>"
@@ -240,6 +256,12 @@ def _check_process_function(function: object) -> None:
             "process needs a ProcessFunction",
             detail=f"got {function!r}",
             hint="pass an instance: call the class" if made else "subclass penstock.ProcessFunction",
+        )
+    if returns_nothing(type(function).on_event) and type(function).on_timer is ProcessFunction.on_timer:
+        raise QueryError(
+            "the process function returns nothing",
+            detail=f"'{type(function).__qualname__}.on_event' has no return with a value and no yield",
+            hint="write return [{...}], one dict per row, and return [] for none",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.query.errors import QueryError
+from penstock.query.inference import cast_hint
 from penstock.query.steps import LookupSpec
 from penstock.query.stream.joins import KeyPairs, On, key_pairs
 from penstock.query.stream.projection import known_columns
@@ -174,7 +175,7 @@ def _as_key(column: Any, name: str, ours: Field) -> Any:
     raise QueryError(
         "key types do not match",
         detail=problem,
-        hint=f"cast the stream's key first: with_columns({ours.name}=col('{ours.name}').cast('{theirs}'))",
+        hint=cast_hint(ours.name, ours.dtype, theirs),
     )
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.query.errors import QueryError
-from penstock.query.expr import Column, Expr, as_expr, col
-from penstock.query.inference import Typed, common_type, infer, resolved, settled
+from penstock.query.expr import Column, Expr, as_expr, col, undecided
+from penstock.query.inference import Typed, cast_hint, common_type, infer, resolved, settled
 from penstock.query.steps import ExplodeSpec
 from penstock.query.steps.spec import NamedExprs
 from penstock.query.types import DataType, Field, Schema, unknown_column
+from penstock.query.user_functions import returns_nothing
 
 
 def chosen(items: Sequence[object], named: Mapping[str, Any]) -> NamedExprs:
@@ -97,7 +98,9 @@ def exploded_schema(rows: Sequence[NamedExprs], schema: Schema) -> Schema:
             raise QueryError(
                 f"column '{name}' has types that do not fit together",
                 detail=f"got {listed}",
-                hint="cast them to one type, e.g. col('x').cast('float64')",
+                hint=cast_hint(
+                    name, types[0].dtype, next(one.dtype for one in types if one.dtype is not types[0].dtype)
+                ),
             ) from None
         fields.append(Field(name, common.dtype, any(typed.nullable for typed in types)))
     return Schema(fields)
@@ -170,7 +173,7 @@ def condition(predicate: Any, schema: Schema) -> Expr:
             detail=f"got {predicate!r}",
             hint="write e.g. col('speed') > 30",
         )
-    expr = as_expr(predicate)
+    expr = as_expr(undecided(predicate))
     typed: Typed = infer(expr, schema)
     if typed.dtype is not DataType.BOOL:
         raise QueryError(
@@ -213,4 +216,10 @@ def check_function(function: object, method: str) -> None:
     if not callable(function):
         raise QueryError(
             f"{method} needs a function", detail=f"got {function!r}", hint="pass it without calling it"
+        )
+    if returns_nothing(function):
+        raise QueryError(
+            f"{method}'s function returns nothing",
+            detail=f"'{getattr(function, '__qualname__', function)}' has no return with a value and no yield",
+            hint="write return [{...}], one dict per row, and return [] for none",
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.durations import Duration, positive_us
@@ -17,6 +17,7 @@ from penstock.query.expr import Expr
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
 from penstock.query.graph import Port
+from penstock.query.misuse import UnknownNameError, WrongCallError, public_names, told, unknown_name
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.modes import chosen_mode
 from penstock.query.patterns.patterns import Pattern
@@ -68,6 +69,7 @@ Columns = Mapping[str, Any]  # {name: expression or constant}
 Output = Schema | Mapping[str, str | DataType]
 
 
+@told
 class Stream:
     """Events of one schema, in time. Made by ``App.source`` and by the methods of other streams.
 
@@ -654,6 +656,22 @@ class Stream:
                 "streams of two apps cannot be mixed",
                 detail=f"got one of app '{ours.name}' and one of app '{theirs.name}'",
                 hint="make both sources in one app",
+            )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            if name in self.schema:
+                raise UnknownNameError(f"a stream has no '{name}'", hint=f"its column is col('{name}')")
+            raise unknown_name("Stream", "a stream has", name, public_names(type(self)))
+
+        def __getitem__(self, name: object) -> NoReturn:
+            raise WrongCallError(
+                "a stream has no parts",
+                detail=f"got [{name!r}]",
+                hint=f"a column is col({name!r}), in a step",
             )
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.query.durations import Duration, duration_text
 from penstock.query.errors import QueryError, Writing
+from penstock.query.misuse import told_call
 from penstock.query.windows.window import Window, declared, positive
 
 
@@ -33,6 +34,7 @@ class Session(Window):
         return f"session {duration_text(self.gap_us)}"
 
 
+@told_call
 def session(gap: Duration) -> Session:
     """Windows that end when a key was quiet for ``gap``."""
     with Writing("session"):

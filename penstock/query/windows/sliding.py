@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.query.durations import Duration, duration_text
 from penstock.query.errors import QueryError, Writing
+from penstock.query.misuse import told_call
 from penstock.query.windows.clock import Clock, clock
 from penstock.query.windows.window import Window, declared, positive
 
@@ -60,6 +61,7 @@ class Sliding(Window):
         return (self.name, self.version, self.size_us, self.slide_us, *self.clock.said())
 
 
+@told_call
 def sliding(
     size: Duration, every: Duration, *, offset: Duration | None = None, tz: str | None = None
 ) -> Sliding:

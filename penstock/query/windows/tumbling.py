@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from penstock.query.durations import Duration
 from penstock.query.errors import Writing
+from penstock.query.misuse import told_call
 from penstock.query.windows.clock import clock
 from penstock.query.windows.sliding import Sliding
 from penstock.query.windows.window import positive
 
 
+@told_call
 def tumbling(size: Duration, *, offset: Duration | None = None, tz: str | None = None) -> Sliding:
     """Windows side by side: every event is in exactly one. They are counted from midnight, in UTC or in the
     time zone ``tz``, and start ``offset`` later."""

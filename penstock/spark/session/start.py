@@ -61,6 +61,8 @@ def spark_session(
             detail=f"asked for {master}, it is on {running.sparkContext.master}",
             hint="stop it first: SparkSession.active().stop()",
         )
+    if running is not None and local_cores(running.sparkContext.master or "") is not None:
+        check_interpreter(running.sparkContext.pythonExec)
     builder = SparkSession.builder.master(retrying(master)).appName(app_name)
     chosen = session_settings(master, settings)
     os.environ[_INTERPRETER] = sys.executable
@@ -84,6 +86,24 @@ def spark_session(
     if running is None and master.startswith(_STANDALONE):
         _await_executor(session, master)
     return session
+
+
+def check_interpreter(program: str) -> None:
+    """Raises ``SparkError`` if a local session that runs already starts a Python without our packages."""
+    if program in (sys.executable, str(_LOCAL_PYTHON)):
+        return
+    ask = "import sys; print(sys.prefix)"
+    try:
+        answer = subprocess.run([program, "-c", ask], capture_output=True, text=True, check=False).stdout
+    except OSError as error:
+        answer = f"nothing: {error.strerror}"
+    if answer.strip() != sys.prefix:
+        raise SparkError(
+            "the Spark session that runs already starts another Python than this app's",
+            detail=f"'{program}' is of {answer.strip() or 'nothing'}, this app is of {sys.prefix}",
+            hint="set os.environ['PYSPARK_PYTHON'] = sys.executable before the session is made, "
+            "or let ps.Spark() make it",
+        )
 
 
 def _created(builder: SparkSession.Builder, master: str) -> SparkSession:

@@ -37,7 +37,7 @@ def test_filter_keeps_everything(cars: Stream) -> None:
     assert fast.schema == CARS
     assert fast.time_column == "ts"
     assert isinstance(fast._feed.step.spec, FilterSpec)
-    assert cars.filter(True).schema == CARS
+    assert cars.filter(lit(True)).schema == CARS
 
 
 def test_select_chooses_computes_and_orders(cars: Stream) -> None:
