@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+SERVERS := .venv/.servers-done
 
 # Looked up at each use, so that a Java installed, moved or removed after set-up is noticed.
 WITH_JAVA = JAVA_HOME="$$(scripts/find-java.sh)"
@@ -12,25 +13,31 @@ WITH_JAVA = JAVA_HOME="$$(scripts/find-java.sh)"
 # A run on Spark starts several Python processes. Where bytecode is not kept, each compiles every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all lint types format reference lock clean
+.PHONY: help setup servers demo test test-all lint types format reference lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## create .venv, install the lock file, find or install Java 17+, servers for tests
+setup: $(STAMP) ## create .venv, install the lock file, find or install Java 17+
 
 # The stamp makes every later call instant until a file changes that says what is needed.
-$(STAMP): requirements.lock pyproject.toml scripts/setup.sh scripts/kafka-pom.xml
+$(STAMP): requirements.lock pyproject.toml
 	@scripts/setup.sh
+	@touch $@
+
+servers: $(SERVERS) ## install the servers that tests start: Mosquitto, PostgreSQL, Kafka, an object store
+
+$(SERVERS): $(STAMP) scripts/servers.sh $(wildcard scripts/jars/*.xml)
+	@scripts/servers.sh
 	@touch $@
 
 demo: setup ## set up, then run the main job: 150 traffic queries
 	$(WITH_JAVA) $(BIN)/penstock demo
 
-test: lint types ## set up, then lint, types and tests
+test: servers lint types ## set up, then lint, types and tests
 	$(WITH_JAVA) $(BIN)/pytest
 
-test-all: lint types ## the same with the slow tests
+test-all: servers lint types ## the same with the slow tests
 	$(WITH_JAVA) $(BIN)/pytest -m "slow or not slow"
 
 lint: setup ## ruff: rules and format; spelling; Markdown wrapped at sentences

@@ -4,30 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '==> %s\n' "$*" >&2; }
-fail() {
-    printf 'setup: %s\n' "$*" >&2
-    exit 1
-}
-
-# Installs the first of the given packages that apt has. Fails when we may not install, or none is there.
-apt_install() {
-    local as_root=() package
-    command -v apt-get >/dev/null || return 1
-    if [ "$(id -u)" -ne 0 ]; then
-        # -n: never ask for a password, a build must not wait for one
-        sudo -n true 2>/dev/null || return 1
-        as_root=(sudo -n)
-    fi
-    # A fresh container has no package lists yet.
-    "${as_root[@]}" apt-get update -qq >&2 || true
-    for package in "$@"; do
-        say "installing $package with apt"
-        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq --no-install-recommends "$package" >&2 && return 0
-    done
-    return 1
-}
+. scripts/system.sh
 
 # The command is tried, not only looked up: version managers leave commands behind that only print an error.
 find_python() {
@@ -48,20 +25,6 @@ if ! java_home=$(scripts/find-java.sh); then
         fail "Spark needs Java 17 or newer: install e.g. the package openjdk-17-jre-headless, or set JAVA_HOME."
 fi
 say "Java: $java_home"
-
-# A broker for the tests of MQTT, which are skipped without one. Packages put it where daemons live.
-if ! PATH="$PATH:/usr/sbin" command -v mosquitto >/dev/null; then
-    apt_install mosquitto || say "no mosquitto: the tests that need an MQTT broker will be skipped"
-fi
-
-# What the tests of Kafka and PostgreSQL start. Maven fetches the broker into the user's cache.
-command -v mvn >/dev/null || apt_install maven || true
-scripts/install-kafka.sh >/dev/null ||
-    fail "the tests need a Kafka broker, which Maven fetches: install e.g. the package maven."
-if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && ! command -v postgres >/dev/null; then
-    apt_install postgresql ||
-        fail "the tests need a PostgreSQL server: install e.g. the package postgresql."
-fi
 
 # pip is asked for, not only the interpreter: an interrupted creation leaves an environment without it.
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then

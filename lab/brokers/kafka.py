@@ -1,4 +1,4 @@
-"""A Kafka broker in KRaft mode, from the jars that ``scripts/install-kafka.sh`` keeps in the user's cache."""
+"""A Kafka broker in KRaft mode, from the jars that ``scripts/install-jars.sh`` keeps in the user's cache."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     NewTopic,
 )
 
-from lab.brokers.server import Server, ServerError, free_ports, is_open
+from lab.brokers.java import jars_of, java_program
+from lab.brokers.server import Server, free_ports, is_open
 
-_ROOT = Path(__file__).parent.parent.parent
 _CLUSTER = "cGVuc3RvY2stdGVzdHMtMQ"  # 16 bytes in base64, as Kafka wants them
 #: Little memory and a quick start count for more than throughput: the first tier of the compiler is enough.
 _JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto", "-Xmx384m")
@@ -67,7 +67,7 @@ class Broker:
 @contextmanager
 def kafka_broker() -> Iterator[Broker]:
     """A running broker with nothing in it; all that it wrote is gone afterwards."""
-    java, jars = _java(), _jars()
+    java, jars = java_program(), jars_of("kafka")
     folder = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
     plain, sasl, controller = free_ports(3)
     password = os.urandom(12).hex()
@@ -118,20 +118,3 @@ def _settings(data: Path, plain: int, sasl: int, controller: int, password: str)
         "share.coordinator.state.topic.replication.factor": "1",
     }
     return "".join(f"{name}={value}\n" for name, value in lines.items())
-
-
-def _java() -> Path:
-    done = subprocess.run([_ROOT / "scripts" / "find-java.sh"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ServerError("Kafka needs Java 17 or newer: run make setup")
-    return Path(done.stdout.strip()) / "bin" / "java"
-
-
-def _jars() -> Path:
-    """Where the jars are; the script knows the folder, and fetches what is missing there."""
-    done = subprocess.run(
-        [_ROOT / "scripts" / "install-kafka.sh"], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ServerError(f"Kafka is not installed: run make setup; {done.stderr.strip()}")
-    return Path(done.stdout.strip())
