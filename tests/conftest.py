@@ -12,6 +12,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 from lab.brokers.kafka import Broker, kafka_broker
+from lab.brokers.objects import ObjectStore, object_store
 from lab.brokers.postgres import Database, postgres_server
 
 # Kept between runs, so that only the first one compiles. Set before anything of Penstock is imported.
@@ -66,7 +67,12 @@ _WITHOUT_SESSION = tuple(
 
 
 #: With servers that are started once: all of these go to the other worker.
-_WITH_SERVERS = ("tests/connectors/kafka/", "tests/connectors/postgres/", "tests/lab/brokers/")
+_WITH_SERVERS = (
+    "tests/connectors/kafka/",
+    "tests/connectors/postgres/",
+    "tests/lab/brokers/",
+    "tests/state/test_object_store.py",
+)
 
 
 class _OneWorkerForEach(LoadGroupScheduling):
@@ -97,3 +103,10 @@ def postgres() -> Iterator[Database]:
     """A PostgreSQL server for all tests of this worker; each makes tables of its own."""
     with postgres_server() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def objects() -> Iterator[ObjectStore]:
+    """An object store for all tests of this worker; each takes a folder of its own."""
+    with object_store() as store:
+        yield store

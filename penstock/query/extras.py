@@ -20,6 +20,7 @@ class Extra(StrEnum):
     MQTT = "mqtt"
     KAFKA = "kafka"
     POSTGRES = "postgres"
+    STORES = "stores"
     SERVICE = "service"
     VIEW = "view"
     DEGREE = "degree"

@@ -175,8 +175,8 @@ def cannot_fence(where: str) -> StateError:
         "this checkpoint cannot keep two runs apart",
         f"where '{where}' is, a file cannot be created on condition that there is none yet, so two runs "
         "could both go on and destroy each other's output",
-        "take a local folder or hdfs://, or, if you see to it that there is one run at a time, write "
-        "ps.Spark(unfenced=True)",
+        "take a local folder, s3://, gs:// or hdfs://, or, if you see to it that there is one run at a time, "
+        "write ps.Spark(unfenced=True)",
     )
 
 

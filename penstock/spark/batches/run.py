@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.checkpoints.fencing import creation
 from penstock.checkpoints.folders import Checkpoint, resume
 from penstock.checkpoints.input_check import begin_input, input_changes
 from penstock.checkpoints.leftovers import Leftovers, remove_abandoned
@@ -53,7 +54,7 @@ from penstock.spark.frames.feed import FrameTask
 from penstock.spark.frames.streams import FrameSource
 from penstock.spark.groups.slots import GroupShare, Stopping
 from penstock.spark.session.failures import given_up, is_passing, told_by_spark
-from penstock.spark.session.fencing import creation
+from penstock.spark.session.hadoop_rename import HadoopRename
 from penstock.spark.session.start import local_cores, spark_session
 from penstock.state.store import StateStore
 
@@ -146,7 +147,7 @@ class SparkRun:
         cores = local_cores(runtime.master) or session.sparkContext.defaultParallelism
         tasks = min(runtime.tasks or 1, runtime.virtual_partitions)
         routing = even_route(runtime.virtual_partitions, tasks)
-        create = creation(self.checkpoint.root, session, runtime.unfenced)
+        create = creation(self.checkpoint.root, runtime.unfenced, partial(HadoopRename, session))
         store = StateStore(self.checkpoint.state, create=create)
         for change in input_changes(store.latest(), prepared.shipped, self.checkpoint.source):
             _log.warning("%s", change)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.spark.session.fencing import HadoopRename, creation
+from penstock.checkpoints.fencing import creation
+from penstock.spark.session.hadoop_rename import HadoopRename
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, unfenced
 
@@ -26,13 +28,12 @@ def test_hadoops_client_creates_a_file_once(spark: SparkSession, tmp_path: Path)
 
 
 def test_a_store_that_cannot_fence_is_refused_unless_told_otherwise(spark: SparkSession) -> None:
-    with pytest.raises(
-        StateError, match=r"^this checkpoint cannot keep two runs apart: where 's3://bucket/c'"
-    ):
-        creation("s3://bucket/c", spark, False)
-    assert creation("s3://bucket/c", spark, True) is unfenced
-    assert creation("/local/c", spark, False) is None
-    assert isinstance(creation("hdfs://host/c", spark, False), HadoopRename)
+    with pytest.raises(StateError, match=r"^this checkpoint cannot keep two runs apart: where 'abfs://a/c'"):
+        creation("abfs://a/c", False)
+    assert creation("abfs://a/c", True) is unfenced
+    assert creation("s3://bucket/c", True) is unfenced
+    assert creation("/local/c", False) is None
+    assert isinstance(creation("hdfs://host/c", False, partial(HadoopRename, spark)), HadoopRename)
 
 
 def test_a_run_in_such_a_store_does_not_begin(spark: SparkSession, tmp_path: Path) -> None:

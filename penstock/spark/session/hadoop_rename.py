@@ -1,4 +1,4 @@
-"""How the manifest of a checkpoint is created once only, on file systems that are not local."""
+"""Files that are created once only on HDFS, by Hadoop's client."""
 
 from __future__ import annotations
 
@@ -12,24 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from penstock.state.files import Create, Folder, cannot_fence, unfenced
-
-#: Kinds of address where renaming is one step that fails if there is a file of the new name.
-_RENAMING = frozenset({"hdfs"})
-
-
-def creation(root: str, session: SparkSession, allow_unfenced: bool) -> Create | None:
-    """What creates manifests in a checkpoint; None where it is local and needs nothing.
-
-    Raises where nothing can, unless that is allowed: a run must not begin if its commits prove nothing.
-    """
-    if "://" not in root:
-        return None
-    if urlsplit(root).scheme in _RENAMING:
-        return HadoopRename(session, root)
-    if allow_unfenced:
-        return unfenced
-    raise cannot_fence(root)
+from penstock.state.files import Folder
 
 
 @dataclass(frozen=True)
