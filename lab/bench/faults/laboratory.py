@@ -57,6 +57,16 @@ class Laboratory:
                 return
             self.play(kind, f"{self.seed}/{kind.name}/{number}")
 
+    def play_until(self, kind: Kind, is_enough: Callable[[], bool]) -> None:
+        """More rounds of one kind, however long they take."""
+        while not is_enough():
+            self.play(kind, f"{self.seed}/{kind.name}/{len(self.rounds)}")
+
+    @property
+    def kills(self) -> int:
+        """How often something was killed in all rounds."""
+        return self.total(lambda world: world.kills)
+
     def play(self, kind: Kind, seed: str) -> World:
         """One round."""
         began = time.monotonic()
