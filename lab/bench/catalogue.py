@@ -24,6 +24,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "result latency over the number of queries, against plain Spark in two forms",
     ),
     "start": ("lab.bench.start", "how long 150 queries take to start, cold and warm"),
+    "ingest": (
+        "lab.bench.ingest.bench",
+        "files into a filter and a keyed window, beside DuckDB and Polars; what bad records cost",
+    ),
     "scheduling": (
         "lab.bench.scheduling.bench",
         "every scheduling policy against a thread for every operator, and the ablation (enjima figures 5-9)",

@@ -17,6 +17,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--on", default="node", choices=["node", "spark"], help="the runtime to measure")
     bench.add_argument("--json", action="store_true", help="print the JSON alone on standard output")
     bench.add_argument("--full", action="store_true", help="the papers' lengths and repetitions")
+    bench.add_argument("--events", type=int, help="events in a file, where a benchmark reads files")
     bench.add_argument("--out", type=Path, default=Path("bench-results"), help="folder for JSON and plots")
     bench.set_defaults(command=run)
 
@@ -25,7 +26,8 @@ def run(parsed: argparse.Namespace) -> int:
     """Runs the benchmark, saves its report and prints it."""
     if parsed.on == "spark" and parsed.name not in ON_SPARK:
         raise PenstockError(f"{parsed.name} runs on: node; got 'spark'")
-    report = benchmark_named(parsed.name)(Options(on=parsed.on, full=parsed.full, out=parsed.out))
+    options = Options(on=parsed.on, full=parsed.full, out=parsed.out, events=parsed.events)
+    report = benchmark_named(parsed.name)(options)
     report.save(parsed.out)
     print(report.json() if parsed.json else report.text())
     return 0

@@ -23,6 +23,7 @@ class Options:
     on: str = "node"
     full: bool = False  # the papers' lengths and repetitions
     out: Path = Path("bench-results")  # where JSON and plots go
+    events: int | None = None  # in a file, of a benchmark that reads files; None: as many as it likes
 
 
 @dataclass(frozen=True)

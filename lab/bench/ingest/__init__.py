@@ -1,0 +1,1 @@
+"""Reading files beside DuckDB and Polars: as fast as they are, or how far behind."""
