@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from penstock.connectors.buffered import BufferedReader
+from penstock.connectors.files.decoding import Decoding, DecodingThreads
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.format import Format
 from penstock.connectors.formats.lines import Parsed
@@ -49,7 +50,8 @@ class FilesReader(BufferedReader):
         self._source, self._layout, self._strings = source, layout, strings
         self._waiting = deque(parts)
         self._part: FilePart | None = None
-        self._batches: Iterator[Parsed] | None = None
+        self._threads = DecodingThreads()
+        self._batches: Decoding[Parsed] | None = None
         self._lines = 0  # lines before the next batch, in the current part
 
     def available(self, now_ns: int) -> int:
@@ -66,10 +68,11 @@ class FilesReader(BufferedReader):
             if self._batches is None:
                 self._part, self._lines = self._waiting.popleft(), 0
                 self._part.check()
-                self._batches = self._source.format.batches(
+                pieces = self._source.format.pieces(
                     self._part, self._source.schema, self._layout, self._strings
                 )
-            parsed = next(self._batches, None)
+                self._batches = Decoding(pieces, self._threads)
+            parsed = self._batches.take()
             if parsed is None:
                 self._batches = None
                 continue
@@ -86,8 +89,9 @@ class FilesReader(BufferedReader):
 
     def close(self) -> None:
         if self._batches is not None:
-            self._batches.close()  # type: ignore[attr-defined]  # they are generators
+            self._batches.close()
             self._batches = None
+        self._threads.close()
         self._waiting.clear()
 
 

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.line_files import chunks, inferred
 from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
@@ -61,15 +63,15 @@ class CsvFormat(LineFormat):
     def text(self, schema: Schema) -> LineText:
         return CsvText(schema, self.delimiter, self.header)
 
-    def batches(
+    def pieces(
         self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
-    ) -> Iterator[Parsed]:
+    ) -> Iterator[Piece[Parsed]]:
         """Every part needs the file's header."""
         if not self.header:
-            yield from super().batches(part, schema, layout, strings)
+            yield from super().pieces(part, schema, layout, strings)
             return
-        path, pieces = part.path, chunks(part.path, part.start, part.stop)
-        beginning = next(pieces if part.start == 0 else chunks(path), b"")
+        path, texts = part.path, chunks(part.path, part.start, part.stop)
+        beginning = next(texts if part.start == 0 else chunks(path), b"")
         if not beginning:
             return
         line, _, rest = beginning.partition(b"\n")
@@ -80,9 +82,9 @@ class CsvFormat(LineFormat):
                 raise RunError(f"column '{name}' {problem}: file '{path}' has {', '.join(names)}")
         parser = CsvParser(names, schema, layout, strings, self.delimiter)
         if part.start == 0:
-            yield _below_header(parser.parse(rest))
-        for chunk in pieces:
-            yield parser.parse(chunk)
+            yield partial(_below_header, parser, rest)
+        for chunk in texts:
+            yield partial(parser.parse, chunk)
 
 
 class CsvParser(LineParser):
@@ -108,7 +110,7 @@ class CsvParser(LineParser):
 
     def fast(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
         # Quotes are left to the slow way: Arrow lets a quoted field run on over line ends.
-        if b'"' in chunk or b"\r" in chunk or b"\n\n" in chunk or chunk[:1] == b"\n":
+        if b'"' in chunk or b"\r" in chunk:
             return None
         options = pacsv.ReadOptions(
             use_threads=False,
@@ -204,7 +206,8 @@ def _header(path: Path, line: bytes, delimiter: str) -> list[str]:
         raise RunError(f"cannot read the header of file '{path}': {error}") from None
 
 
-def _below_header(parsed: Parsed) -> Parsed:
+def _below_header(parser: CsvParser, rest: bytes) -> Parsed:
     """The header is no record, but it is a line."""
+    parsed = parser.parse(rest)
     bad = [replace(entry, line=entry.line + 1) for entry in parsed.bad]
     return replace(parsed, lines=parsed.lines + 1, bad=bad)

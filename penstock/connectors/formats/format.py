@@ -5,9 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.lines import Parsed
 from penstock.memory.layout import Layout
@@ -59,6 +61,14 @@ class Format(ABC):
     ) -> Iterator[Parsed]:
         """The events of a part of a file, batch by batch."""
 
+    def pieces(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Piece[Parsed]]:
+        """The same in pieces, each of which can be decoded by itself, in any thread; a generator. What a
+        format does not cut is decoded where it is asked for."""
+        for batch in self.batches(part, schema, layout, strings):
+            yield partial(_itself, batch)
+
     # -- files in parts --------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -81,3 +91,7 @@ class Format(ABC):
     def bytes_per_event(self, path: Path) -> int:
         """About how much memory an event takes, if that is more than its columns suggest."""
         return int(self.units_per_event(path))
+
+
+def _itself(batch: Parsed) -> Parsed:
+    return batch

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.format import Format
 from penstock.connectors.formats.line_files import bytes_per_line, chunks, line_end, lines_before
@@ -37,9 +39,15 @@ class LineFormat(Format, abstract=True):
     def batches(
         self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
     ) -> Iterator[Parsed]:
+        for piece in self.pieces(part, schema, layout, strings):
+            yield piece()
+
+    def pieces(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Piece[Parsed]]:
         parser = self.parser(schema, layout, strings)
         for chunk in chunks(part.path, part.start, part.stop):
-            yield parser.parse(chunk)
+            yield partial(parser.parse, chunk)
 
     def units_in(self, path: Path) -> int:
         return path.stat().st_size

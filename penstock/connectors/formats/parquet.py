@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.lines import Parsed
 from penstock.connectors.formats.tables import (
@@ -27,9 +28,10 @@ from penstock.memory.arrow import schema_from_arrow
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
-from penstock.query.types import Schema
+from penstock.query.types import DataType, Schema
 
 _BUFFER_BYTES = 1 << 20  # of a column; without it a whole row group of all columns is in memory
+_GROUP_BYTES = 1 << 25  # a row group that has more, decompressed, is not decoded in one piece
 
 
 @dataclass(frozen=True)
@@ -47,25 +49,35 @@ class ParquetFormat(TableFormat):
     def batches(
         self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
     ) -> Iterator[Parsed]:
-        """Row groups outside the part are not read; one is decoded from its beginning, a buffer at a time."""
+        for piece in self.pieces(part, schema, layout, strings):
+            yield piece()
+
+    def pieces(
+        self, part: FilePart, schema: Schema, layout: Layout, strings: StringPool
+    ) -> Iterator[Piece[Parsed]]:
+        """A row group each. One that is large is decoded a buffer at a time, its columns side by side; row
+        groups outside the part are not read."""
         path = part.path
-        with opening(path), pq.ParquetFile(path, buffer_size=_BUFFER_BYTES) as file:
+        with opening(path), _opened(path, schema) as file:
             check_columns(file.schema_arrow, schema, path)
             may_be_null = _columns_with_nulls(file)
             names = [f.name for f in schema if f.name in layout or (not f.nullable and f.name in may_be_null)]
-            ends = _group_ends(file)
-            stop = (ends[-1] if ends else 0) if part.stop is None else part.stop
-            starts = [0, *ends][: len(ends)]
-            groups = [
-                number
-                for number, (first, end) in enumerate(zip(starts, ends, strict=True))
-                if first < stop and end > part.start
-            ]
             columns = names or list(schema.names[:1])
-            if groups:
-                batches = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns)
-                for batch in between(batches, starts[groups[0]], part.start, stop):
-                    yield parsed(batch, schema, layout, strings)
+            reading = partial(parsed, schema=schema, layout=layout, strings=strings)
+            first = 0
+            for number in range(file.metadata.num_row_groups):
+                group = file.metadata.row_group(number)
+                start, stop = max(part.start, first), first + group.num_rows
+                if part.stop is not None:
+                    stop = min(stop, part.stop)
+                if start < stop and group.total_byte_size <= _GROUP_BYTES:
+                    rows = _Rows(path, file.metadata, number, start - first, stop - start)
+                    yield partial(_decoded, rows, schema, columns, reading)
+                elif start < stop:
+                    batches = file.iter_batches(BATCH_ROWS, row_groups=[number], columns=columns)
+                    for batch in between(batches, first, start, stop):
+                        yield partial(reading, batch)
+                first += group.num_rows
 
     def units_in(self, path: Path) -> int:
         return (_groups(path) or ((0, 0),))[-1][0]
@@ -81,6 +93,32 @@ class ParquetFormat(TableFormat):
 
     def create(self, path: Path, schema: pa.Schema) -> TableFile:
         return pq.ParquetWriter(path, schema)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of a row group."""
+
+    path: Path
+    metadata: pq.FileMetaData
+    group: int
+    start: int
+    count: int
+
+
+def _opened(path: Path, schema: Schema, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
+    """Texts come as codes of a dictionary where the file has one: it is looked up once for all rows."""
+    texts = [field.name for field in schema if field.dtype is DataType.STRING]
+    return pq.ParquetFile(path, metadata=metadata, buffer_size=_BUFFER_BYTES, read_dictionary=texts)
+
+
+def _decoded(
+    rows: _Rows, schema: Schema, columns: list[str], reading: Callable[[pa.RecordBatch], Parsed]
+) -> Parsed:
+    with opening(rows.path), _opened(rows.path, schema, rows.metadata) as file:
+        table = file.read_row_group(rows.group, columns=columns, use_threads=False)
+    (batch,) = table.slice(rows.start, rows.count).combine_chunks().to_batches()
+    return reading(batch)
 
 
 @lru_cache(4)

@@ -89,14 +89,17 @@ _NAIVE = pa.timestamp("us")
 _ZONED = pa.timestamp("us", tz="UTC")
 _IS_NUMBER = r"^-?([0-9]+|0[xX][0-9a-fA-F]+)$"  # all that Arrow could take for an integer
 _HAS_ZONE = r"[0-9] *(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_FEW = 4
 _HAS_TIME = r"[0-9]{2}[T ][0-9]{2}"
 
 
 def _parse_times(array: ArrowArray) -> tuple[ArrowArray, Mask]:
     """ISO 8601 with or without a zone, else UTC; or whole microseconds since 1970."""
     nothing = np.zeros(len(array), np.bool_)
-    for kind in (pa.int64(), _NAIVE, _ZONED):
+    for kind in (pa.int64(), _NAIVE, _ZONED):  # a text is of one kind at most
         try:
+            # A few tell: Arrow makes a message of every text that is not of the kind it is asked for.
+            array[:_FEW].cast(kind)
             return array.cast(kind).cast(pa.int64()), nothing
         except pa.ArrowInvalid:
             continue
