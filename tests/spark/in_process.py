@@ -210,7 +210,7 @@ class InProcess:
             ending=ending,
             clock=Clock(),
         )
-        for operator, count in self._driver.late.items():
+        for operator, count in self._driver.report.left_out.late.items():
             self.late[operator] = self.late.get(operator, 0) + count
 
 

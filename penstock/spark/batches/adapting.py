@@ -7,9 +7,10 @@ backlog gets all tasks behind its first heavy batch; a single heavy batch with n
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from penstock.spark.batches.reports import BatchReport, TaskReport, slowest_ms
 
 #: Work of a batch, in ms, above which several tasks pay: about twice what routing and a second stage cost.
 _MORE_MS = 600.0
@@ -30,13 +31,12 @@ class BatchLoad:
     waiting: int  # events that were there behind it, as far as its sources know
 
     @classmethod
-    def of(cls, reports: Sequence[Mapping[str, Any]], tasks: int) -> BatchLoad:
+    def of(cls, reports: Sequence[TaskReport], tasks: int) -> BatchLoad:
         """From what the batch's tasks have told."""
-        slowest = {
-            part: max((r["ms"].get(part, 0.0) for r in reports), default=0.0) for part in _SHARED_PARTS
-        }
-        events, waiting = (sum(report.get(name, 0) for report in reports) for name in ("events", "waiting"))
-        return cls(tasks, sum(slowest.values()), events, waiting)
+        slowest = slowest_ms(reports)
+        read = BatchReport.of(reports).read
+        work_ms = sum(slowest.get(part, 0.0) for part in _SHARED_PARTS)
+        return cls(tasks, work_ms, read.events, read.waiting)
 
     @property
     def waiting_batches(self) -> float:

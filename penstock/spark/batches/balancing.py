@@ -12,6 +12,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from penstock.checkpoints.positions import Progress
 from penstock.operators.by_start import is_by_instance
 from penstock.routing.control import Memory, RoutingControl
@@ -20,9 +23,10 @@ from penstock.routing.imbalance import load_imbalance
 from penstock.routing.load import Observed, partition_loads, task_loads
 from penstock.routing.route import Route, moves_between, resized
 from penstock.spark.batches.adapting import IN_A_ROW, BatchLoad, TaskCount
+from penstock.spark.batches.reports import TaskReport
 from penstock.spark.batches.stages import Stages
 
-Reports = Sequence[Mapping[str, Any]]
+Reports = Sequence[TaskReport]
 
 _log = logging.getLogger(__name__)
 
@@ -100,20 +104,21 @@ class Routing:
 
 def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:
     """What the tasks of a batch measured, by stage; stages that got no rows are left out."""
-    rows: dict[int, list[int]] = {}
-    held: dict[int, list[int]] = {}
+    rows: dict[int, NDArray[np.int64]] = {}
+    held: dict[int, NDArray[np.int64]] = {}
     cpu_ns: dict[int, list[float]] = {}
     for report in reports:
-        for stage, counts in report.get("sent", {}).items():
-            _add(rows, int(stage), counts)
-        if "cpu_ns" in report:
-            times = cpu_ns.setdefault(report["stage"], [0.0] * tasks)
-            times[report["task"]] += report["cpu_ns"]
-            _add(held, report["stage"], report.get("held", ()))
+        for stage, sent in report.routed.sent.items():
+            sent.add_to(rows.setdefault(stage, np.zeros(len(route), np.int64)))
+        if report.stage and tasks > 1:
+            cpu_ns.setdefault(report.stage, [0.0] * tasks)[report.task] += report.cpu_ns
+            report.state.held.add_to(held.setdefault(report.stage, np.zeros(len(route), np.int64)))
     return {
-        stage: Observed(route, tasks, tuple(rows[stage]), tuple(times), tuple(map(float, held[stage])))
+        stage: Observed(
+            route, tasks, tuple(rows[stage].tolist()), tuple(times), tuple(map(float, held[stage]))
+        )
         for stage, times in sorted(cpu_ns.items())
-        if any(rows.get(stage, ()))
+        if stage in rows and rows[stage].any()
     }
 
 
@@ -121,13 +126,12 @@ def hot_keys(stages: Stages, reports: Reports) -> list[HotKey]:
     """The keys that tasks found to be hot, with their share of all events that go to their operator."""
     counts: dict[tuple[int, tuple[str, ...]], int] = {}
     for report in reports:
-        for hot in report.get("hot", ()):
-            named = hot["channel"], tuple(hot["key"])
-            counts[named] = counts.get(named, 0) + hot["rows"]
+        for hot in report.routed.hot:
+            counts[hot.channel, hot.key] = counts.get((hot.channel, hot.key), 0) + hot.rows
     totals: dict[int, int] = {}
     for report in reports:
-        for channel, count in report.get("by_channel", {}).items():
-            totals[int(channel)] = totals.get(int(channel), 0) + count
+        for channel, count in report.routed.by_channel.items():
+            totals[channel] = totals.get(channel, 0) + count
     found: list[HotKey] = []
     for (channel, key), count in counts.items():
         share = count / max(1, totals.get(channel, 0))
@@ -142,9 +146,3 @@ def hot_keys(stages: Stages, reports: Reports) -> list[HotKey]:
 
 def _lit(one: Observed) -> float:
     return load_imbalance(task_loads(one.route, one.tasks, partition_loads(one)))
-
-
-def _add(totals: dict[int, list[int]], stage: int, counts: Sequence[int]) -> None:
-    known = totals.setdefault(stage, [0] * len(counts))
-    for place, count in enumerate(counts):
-        known[place] += count

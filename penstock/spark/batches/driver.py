@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, assert_never
@@ -11,62 +12,32 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.checkpoints.folders import operators_of
 from penstock.checkpoints.pattern_logs import PatternLogs
-from penstock.checkpoints.positions import Progress, moves_from_json
+from penstock.checkpoints.positions import Progress
 from penstock.checkpoints.spark_log import SparkLog
 from penstock.checkpoints.writers import deliver, deliveries, end_writers
 from penstock.connectors.writer import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
-from penstock.metrics.degree import DegreeMetrics, merged_degrees
-from penstock.operators.run.endless import EndlessState, Remembered
+from penstock.operators.run.endless import EndlessState
 from penstock.query.errors import RunError
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches import results
 from penstock.spark.batches.clock import Clock
-from penstock.spark.batches.collected import Collected
+from penstock.spark.batches.inbox import Collected, Inbox
 from penstock.spark.batches.job import Job, ShippedJob
-from penstock.spark.batches.messages import Message, RowFormat, as_json, from_batches, to_batch
-from penstock.spark.batches.stages import Kind, Stages
+from penstock.spark.batches.messages import Message, to_batch
+from penstock.spark.batches.reports import BatchReport, TaskReport, slowest_ms, summed
+from penstock.spark.batches.stages import Kind
 from penstock.spark.batches.ways import groups, here, routed, whole
 from penstock.spark.batches.ways.batch import Batch, Sent
 from penstock.spark.batches.ways.way import Way, choose
 from penstock.spark.frames.batches import FrameBatches
 from penstock.state.errors import StateError
-from penstock.state.manifest import FileEntry, Manifest
+from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
 #: Batches from one collection of old versions to the next.
 COLLECT_EVERY = 20
-
-
-class Inbox:
-    """Reads what the last stage sends to the driver."""
-
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
-        self._sinks: dict[int, tuple[str, RowFormat]] = {}  # by channel
-        for number, channel in enumerate(stages.channels):
-            if channel.kind is Kind.SINK:
-                (layout,) = stages.layouts.inputs(stages.graph[channel.sink])
-                self._sinks[number] = (channel.sink, RowFormat.of(layout, visible=True))
-
-    def read(self, table: pa.Table) -> Collected:
-        found: dict[str, list[pa.RecordBatch]] = {}
-        moves: list[Any] = []
-        reports: list[dict[str, Any]] = []
-        for message in from_batches(table.to_batches()):
-            match self._stages.channels[message.tag].kind:
-                case Kind.SINK:
-                    query, row_format = self._sinks[message.tag]
-                    found.setdefault(query, []).append(row_format.read(message.payload))
-                case Kind.CONTROL:
-                    moves.append(moves_from_json(as_json(message.payload)))
-                case Kind.REPORT:
-                    reports.append(as_json(message.payload))
-                case _:
-                    raise AssertionError(f"channel {message.tag} does not lead to the driver")
-        rows = {query: pa.Table.from_batches(batches) for query, batches in found.items()}
-        return Collected(rows, moves, reports)
 
 
 class Router(Protocol):
@@ -77,7 +48,7 @@ class Router(Protocol):
         """What the batch's progress says about it."""
         ...
 
-    def after(self, reports: Sequence[Mapping[str, Any]], progress: Progress) -> tuple[int, ...]:
+    def after(self, reports: Sequence[TaskReport], progress: Progress) -> tuple[int, ...]:
         """The routing of the next batch, from what the tasks of the newest reported; ``progress`` is behind
         that, still with its routing."""
         ...
@@ -107,8 +78,7 @@ class Driver:
         keep_versions: int = 2,
     ) -> None:
         self.manifest = manifest
-        self.late: dict[str, int] = {}  # of the newest batch, by operator
-        self.failed: dict[str, int] = {}  # likewise: events that functions failed for
+        self.report = BatchReport.of(())  # of the newest batch
         self.busy_ns: dict[str, int] = {}  # of all batches, by operator, if the job measures it
         self.writing: set[str] = set()  # the queries whose sinks are being written now
         stages = job.stages
@@ -172,8 +142,8 @@ class Driver:
     ) -> BatchProgress:
         """Takes what the tasks of a batch that started from ``before`` sent, delivers it, and makes the batch
         count."""
-        is_whole = way in (Way.WHOLE, Way.GROUPS)
-        collected = (self._whole_inbox if is_whole else self._inbox).read(sent.messages)
+        collected = (self._whole_inbox if way.is_whole else self._inbox).read(sent.messages)
+        self.report = BatchReport.of(collected.reports)
         after = before.advanced(collected.moves)
         after = replace(after, seen_us=self._marks(after))
         clock.lap("collect")
@@ -210,14 +180,9 @@ class Driver:
     def _commit(
         self, batch_id: int, after: Progress, collected: Collected, way: Way, *, complete: bool
     ) -> None:
-        files = tuple(
-            FileEntry.of(report["entry"]) for report in collected.reports if report.get("entry") is not None
-        )
-        totals, marks = dict(after.totals), dict(after.marks)
-        for report in collected.reports:
-            totals["events"] = totals.get("events", 0) + report.get("events", 0)
-            totals["bad"] = totals.get("bad", 0) + report.get("bad", 0)
-            marks |= report.get("marks", {})
+        read = self.report.read
+        totals = summed((after.totals, {"events": read.events, "bad": read.bad}))
+        marks = {**after.marks, **read.marks}
         progress = replace(after, batch_id=batch_id, complete=complete, totals=totals, marks=marks)
         progress = replace(progress, routing=self._router.after(collected.reports, progress))
         if not complete:  # a change that nothing can follow is none
@@ -228,7 +193,7 @@ class Driver:
             len(progress.routing),
             self._operators,
             progress.to_json(),
-            files,
+            self.report.files,
             batches=batch_id + 1,
             fence=self.manifest.fence,
             process=self.manifest.process,
@@ -260,53 +225,35 @@ class Driver:
         rows_out: int,
         clock: Clock,
     ) -> BatchProgress:
-        pending: dict[str, int] = {}
-        tasks_ms: dict[str, float] = {}
-        remembered: dict[str, Remembered] = {}
-        in_job: dict[str, float] = {}  # those that ran inside the Spark job
-        self.late, self.failed = {}, {}
-        entries = []
-        for report in collected.reports:
-            for operator, count in report["late"].items():
-                self.late[operator] = self.late.get(operator, 0) + count
-            for operator, count in report["failed"].items():
-                self.failed[operator] = self.failed.get(operator, 0) + count
-            for operator, rows in report.get("pending", {}).items():
-                for query in self._queries_of.get(operator, ()):
-                    pending[query] = pending.get(query, 0) + rows
-            for step, size in report.get("remembered", {}).items():
-                remembered[step] = remembered.get(step, Remembered(0, 0)) + Remembered(*size)
-            for operator, busy_ns in report.get("busy_ns", {}).items():
-                self.busy_ns[operator] = self.busy_ns.get(operator, 0) + busy_ns
-            for name, ms in report["ms"].items():  # of the slowest task: the others wait for it
-                named = f"task_{name}"
-                tasks_ms[named] = max(tasks_ms.get(named, 0.0), ms)
-                if way is not Way.GROUPS and (way is not Way.HERE or report.get("stage", 0) == 0):
-                    in_job[named] = max(in_job.get(named, 0.0), ms)
-            if report.get("entry") is not None:
-                entries.append(report["entry"])
-        self._endless.look(remembered)
-        rows_in = sum(report.get("events", 0) for report in collected.reports)
-        self._rows_before = rows_in or self._rows_before  # of what Spark aggregates it tells later
-        known = sum(in_job.values())
-        parts = {**clock.ms, "job": max(clock.ms.get("job", 0.0) - known, 0.0), **tasks_ms}
+        report = self.report
+        self.busy_ns = summed((self.busy_ns, report.busy_ns))
+        self._rows_before = report.read.events or self._rows_before  # of what Spark aggregates it tells later
+        self._endless.look(report.remembered)
+        # What tasks took inside the Spark job is no part of the time that it took beside.
+        in_job = [task for task in collected.reports if way.is_in_job(task.stage)]
+        job_ms = max(clock.ms.get("job", 0.0) - sum(slowest_ms(in_job).values()), 0.0)
+        tasks_ms = {f"task_{part}": ms for part, ms in slowest_ms(collected.reports).items()}
+        parts = {**clock.ms, "job": job_ms, **tasks_ms}
+        pending: Counter[str] = Counter()
+        for operator, rows in report.pending.items():
+            pending.update(dict.fromkeys(self._queries_of.get(operator, ()), rows))
         return BatchProgress(
             batch_id=batch_id,
             started_unix_ms=clock.started_unix_ms,
-            rows_in=rows_in,
+            rows_in=report.read.events,
             rows_out=rows_out,
-            late=sum(self.late.values()),
-            failed=sum(self.failed.values()),
-            bad_records=sum(report.get("bad", 0) for report in collected.reports),
-            waiting=sum(report.get("waiting", 0) for report in collected.reports),
+            late=sum(report.left_out.late.values()),
+            failed=sum(report.left_out.failed.values()),
+            bad_records=report.read.bad,
+            waiting=report.read.waiting,
             watermark_us={name: _shown(mark_us) for name, mark_us in self._marks(after).items()},
-            state_rows=sum(entry["rows"] for entry in entries),
-            state_bytes=sum(entry["bytes"] for entry in entries),
-            pending=pending,
+            state_rows=sum(entry.rows for entry in report.files),
+            state_bytes=sum(entry.bytes for entry in report.files),
+            pending=dict(pending),
             rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
             tasks=after.tasks,
             routing=dict(self._router.told),
-            degrees=_degrees(collected.reports),
+            degrees={step: degree.plain() for step, degree in report.degrees.items()},
             way=way.value,
             parts_ms=parts,
             batch_ms=sum(parts.values()),
@@ -325,14 +272,6 @@ def _run(way: Way, batch: Batch) -> Sent:
             return routed.run(batch, filtered=way is Way.FILTERED)
         case _:
             assert_never(way)
-
-
-def _degrees(reports: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """By step, what the tasks have told of its degree."""
-    told = (
-        (step, DegreeMetrics.of(one)) for report in reports for step, one in report.get("degrees", {}).items()
-    )
-    return {step: degree.plain() for step, degree in merged_degrees(told).items()}
 
 
 def _shown(watermark_us: int) -> int | None:

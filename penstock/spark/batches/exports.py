@@ -41,7 +41,7 @@ class RowShipper(Operator):
         self._channel = channel
         #: Of the newest batch: events by virtual partition, and the key that has too many for any task.
         self.rows: NDArray[np.int64] = np.zeros(1, np.int64)
-        self.hot: dict[str, Any] | None = None
+        self.hot: tuple[tuple[str, ...], int] | None = None
 
     def begin(self, owners: NDArray[np.int32], home: int) -> None:
         """A new batch, with this routing; events without a route go ``home``."""
@@ -90,7 +90,9 @@ class RowShipper(Operator):
             mine = targets == target
             yield target, (batch if mine.all() else batch.filter(pa.array(mine))).serialize()
 
-    def _hot_key(self, hashes: NDArray[np.int64], batch: pa.RecordBatch) -> dict[str, Any] | None:
+    def _hot_key(
+        self, hashes: NDArray[np.int64], batch: pa.RecordBatch
+    ) -> tuple[tuple[str, ...], int] | None:
         """The key that has more events than a task's part of them. Looked for only if a partition has."""
         tasks, fullest = int(self._owners.max()) + 1, int(self.rows.argmax())
         if tasks == 1 or len(hashes) < _FEWEST or self.rows[fullest] * tasks <= len(hashes):
@@ -100,8 +102,7 @@ class RowShipper(Operator):
         if counts[hottest] * tasks <= len(hashes):
             return None
         row = batch.slice(int(first[hottest]), 1).to_pylist()[0]
-        key = [row[name] for name in self._channel.keys or ()]
-        return {"key": [str(value) for value in key], "rows": int(counts[hottest])}
+        return tuple(str(row[name]) for name in self._channel.keys or ()), int(counts[hottest])
 
     def reset(self) -> None:
         self._parts.clear()

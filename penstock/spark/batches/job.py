@@ -8,7 +8,6 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -116,9 +115,9 @@ class LocalJob:
         assert self.job.whole is not None
         return self._engine(self.job.whole, 0)
 
-    def measured(self, engine: StageEngine) -> dict[str, Any]:
+    def measured(self, engine: StageEngine) -> dict[str, int]:
         """What a task tells of its operators' time, if the run asks for it."""
-        return {"busy_ns": engine.busy_ns()} if self.job.measures else {}
+        return engine.busy_ns() if self.job.measures else {}
 
     def discard(self, engine: StageEngine) -> None:
         """Forgets an engine that a failure may have left half-changed."""

@@ -40,6 +40,7 @@ from penstock.spark.batches.driver import COLLECT_EVERY, Driver
 from penstock.spark.batches.durations import SparkDurations
 from penstock.spark.batches.job import Job, ShippedJob, warm_up
 from penstock.spark.batches.preparation import prefix_of, prepare
+from penstock.spark.batches.reports import LeftOut, summed
 from penstock.spark.batches.restarts import Restarts
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stalls import StallWatch, work_of
@@ -106,8 +107,7 @@ class SparkRun:
         self._query: StreamingQuery | None = None
         self._driver: Driver | None = None
         self._writers: dict[str, BatchWriter] = {}
-        self._late: dict[str, int] = {}
-        self._failed: dict[str, int] = {}
+        self._left_out = LeftOut()
         self._degrees: dict[str, DegreeMetrics] = {}
         self._query_name = f"penstock-{name}-{self.run_id[:8]}"
         self._durations = SparkDurations(self._publish)
@@ -350,8 +350,8 @@ class SparkRun:
             complete=complete,
             queries=len(self._writers),
             operators=len(self._graph),
-            late=dict(self._late),
-            failed=dict(self._failed),
+            late=self._left_out.late,
+            failed=self._left_out.failed,
             open_state=0 if complete or last is None else last.state_rows,
             changes=str(self.changes),
             degrees=dict(self._degrees),
@@ -434,10 +434,10 @@ class SparkRun:
         assert self._driver is not None
         self._restarts = self._restarts.after_a_batch()
         batch = replace(batch, restarts=self._restarts.total)
-        for operator, count in self._driver.late.items():
-            self._late[operator] = self._late.get(operator, 0) + count
-        for operator, count in self._driver.failed.items():
-            self._failed[operator] = self._failed.get(operator, 0) + count
+        left_out = self._driver.report.left_out
+        self._left_out = LeftOut(
+            summed((self._left_out.late, left_out.late)), summed((self._left_out.failed, left_out.failed))
+        )
         self._degrees |= {step: DegreeMetrics.of(dict(one)) for step, one in batch.degrees.items()}
         self._durations.add(batch)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +16,14 @@ from penstock.memory.coordinator import MemoryCoordinator
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
-from penstock.metrics.degree import merged_degrees
+from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.operators.run.base import Build, Operator
 from penstock.query.graph import Input, Node, Port
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
 from penstock.spark.batches.exports import PartialCollector, RowShipper, SinkCollector
 from penstock.spark.batches.messages import Message, RowFormat, pack_states, unpack_states
+from penstock.spark.batches.reports import HotRows, LeftOut, PartitionRows, RoutedReport
 from penstock.spark.batches.results import ResultFiles
 from penstock.spark.batches.stages import Kind, Stages
 from penstock.state.tables import StateTables
@@ -159,11 +159,11 @@ class StageEngine:
         moved = [message._replace(payload=payload) for message, payload in zip(moved, payloads, strict=True)]
         return moved if int(owners.max()) == 0 else out + moved
 
-    def routed(self) -> dict[str, Any]:
-        """For the driver: what left in the newest batch by stage and virtual partition, and keys that are too
-        hot for any task."""
+    def routed(self) -> RoutedReport:
+        """What left in the newest batch by stage and virtual partition, and keys that are too hot for any
+        task."""
         sent = {stage: counts.copy() for stage, counts in self._sent.items()}
-        hot: list[dict[str, Any]] = []
+        hot: list[HotRows] = []
         for channel, shipper in self._shippers:
             what = self.stages.channels[channel]
             if what.keys is None:
@@ -171,12 +171,13 @@ class StageEngine:
             known = sent.get(what.stage)
             sent[what.stage] = shipper.rows if known is None else known + shipper.rows
             if shipper.hot is not None:
-                hot.append({"channel": channel, **shipper.hot})
-        return {
-            "sent": {str(stage): counts.tolist() for stage, counts in sent.items()},
-            "hot": hot,
-            "by_channel": {str(channel): int(shipper.rows.sum()) for channel, shipper in self._shippers},
-        }
+                key, rows = shipper.hot
+                hot.append(HotRows(channel, key, rows))
+        return RoutedReport(
+            {stage: PartitionRows.of(counts) for stage, counts in sent.items()},
+            {channel: int(shipper.rows.sum()) for channel, shipper in self._shippers},
+            tuple(hot),
+        )
 
     def busy_ns(self) -> dict[str, int]:
         """How long each operator was at work since the last call."""
@@ -188,12 +189,11 @@ class StageEngine:
                 found[vertex.operator.step] = found.get(vertex.operator.step, 0) + busy_ns
         return found
 
-    def degrees(self) -> dict[str, Any]:
-        """For the driver: the degree of each step that has instances, as far as this task knows it."""
-        found = merged_degrees((one.step, one.degree) for one in self.operators.values())
-        return {"degrees": {step: degree.plain() for step, degree in found.items()}} if found else {}
+    def degrees(self) -> dict[str, DegreeMetrics]:
+        """The degree of each step that has instances, as far as this task knows it."""
+        return merged_degrees((one.step, one.degree) for one in self.operators.values())
 
-    def left_out(self) -> dict[str, dict[str, int]]:
+    def left_out(self) -> LeftOut:
         """Events since the last call that were late, and those that functions failed for, by step."""
         failed: dict[str, int] = {}
         for vertex in self.engine.vertices:
@@ -201,7 +201,7 @@ class StageEngine:
             if operator.failed_events:
                 failed[operator.step] = failed.get(operator.step, 0) + operator.failed_events
                 operator.failed_events = 0
-        return {"late": self._late_events(), "failed": failed}
+        return LeftOut(self._late_events(), failed)
 
     def _late_events(self) -> dict[str, int]:
         for operator in self.operators.values():

@@ -22,10 +22,11 @@ from penstock.query.graph import Input, Port
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.messages import SPARK_SCHEMA
+from penstock.spark.batches.reports import ReadReport
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.ways import task_state
 from penstock.spark.batches.ways.reading import take_in
-from penstock.spark.batches.ways.stage_zero import Counts, batch_id
+from penstock.spark.batches.ways.stage_zero import batch_id
 from penstock.spark.native.prefix import REASON, RECORD
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
@@ -64,12 +65,12 @@ class FrameTask:
         before = self.before or StateStore(self.job.here().job.store).before(batch_id())
         progress, partition = Progress.from_json(before.progress), context.partitionId()
 
-        def feed(engine: StageEngine) -> tuple[Partitions, Counts]:
+        def feed(engine: StageEngine) -> tuple[Partitions, ReadReport]:
             rows = _Feed(engine, self.source_id, self.at, self.sees_all, partition, progress)
             for batch in batches:
                 rows.take(batch.rename_columns(list(self.names)))
-            counts = {"events": rows.events, "bad": rows.bad} if self.sees_all else {}
-            return {self.source_id: {0: rows.moved()}}, counts
+            read = ReadReport(rows.events, rows.bad) if self.sees_all else ReadReport()
+            return {self.source_id: {0: rows.moved()}}, read
 
         yield take_in(self.job, self.source_id, partition, before, progress, context.taskAttemptId(), feed)
 

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.spark.batches import adapting
 from penstock.spark.batches.adapting import BatchLoad, TaskCount
+from penstock.spark.batches.reports import ReadReport, TaskReport
 from tests.spark.disturbed import build, expected, rows_of
 
 
@@ -24,8 +25,10 @@ def _backlog(waiting: int, *work_ms: float, tasks: int = 1) -> list[BatchLoad]:
 
 def test_the_busiest_task_counts_and_what_all_sources_know_to_wait() -> None:
     reports = [
-        {"ms": {"engine": 200.0, "read": 50.0, "receive": 9_000.0}, "events": 300, "waiting": 900},
-        {"ms": {"engine": 300.0, "state_write": 10.0}, "waiting": 600},
+        TaskReport(
+            ms={"engine": 200.0, "read": 50.0, "receive": 9_000.0}, read=ReadReport(events=300, waiting=900)
+        ),
+        TaskReport(ms={"engine": 300.0, "state_write": 10.0}, read=ReadReport(waiting=600)),
     ]
     load = BatchLoad.of(reports, 2)
     assert load == BatchLoad(2, 360.0, 300, 1_500)

@@ -18,6 +18,7 @@ from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl
 from penstock.routing.route import partitions_of
 from penstock.spark.batches.balancing import Balancing, observed
+from penstock.spark.batches.reports import HotRows, PartitionRows, RoutedReport, StateReport, TaskReport
 from penstock.spark.batches.stages import Stages, cut
 from penstock.state.store import StateStore
 from tests.reference import Row, run_reference
@@ -33,12 +34,11 @@ def _stages() -> Stages:
     return cut(app.graph())
 
 
-def _reports(rows: list[int], *cpu_ns: int, hot: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
-    sender = {"sent": {"1": rows}, "hot": hot or [], "by_channel": {"0": sum(rows)}}
-    tasks = [
-        {"stage": 1, "task": task, "cpu_ns": spent, "held": [1, 1, 1, 1], "sent": {}, "hot": []}
-        for task, spent in enumerate(cpu_ns)
-    ]
+def _reports(rows: list[int], *cpu_ns: int, hot: tuple[HotRows, ...] = ()) -> list[TaskReport]:
+    sent = PartitionRows.of(np.array(rows))
+    sender = TaskReport(routed=RoutedReport({1: sent}, {0: sum(rows)}, hot))
+    state = StateReport(held=PartitionRows.of(np.ones(4, np.int64)))
+    tasks = [TaskReport(1, task, cpu_ns=spent, state=state) for task, spent in enumerate(cpu_ns)]
     return [sender, sender, *tasks]
 
 
@@ -78,7 +78,7 @@ def test_tasks_that_are_added_take_only_what_they_need() -> None:
 
 def test_a_key_that_no_routing_can_help_with_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     balancing = Balancing(EAGER, _stages())
-    hot = [{"channel": 0, "key": ["17"], "rows": 80}]
+    hot = (HotRows(0, ("17",), 80),)
     for _ in range(2):
         balancing.after(_reports([90, 5, 3, 2], 900, 100, hot=hot), ROUTE, 2, 2)
     assert "\n".join(caplog.messages).count("step 'ledger': key '17' has 80% of the events") == 1

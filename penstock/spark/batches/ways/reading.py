@@ -17,8 +17,9 @@ from penstock.engine.turns.source import Partition
 from penstock.memory.edges import START_OF_TIME
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches.job import ShippedJob
+from penstock.spark.batches.reports import ReadReport
 from penstock.spark.batches.stage_engine import StageEngine
-from penstock.spark.batches.ways.stage_zero import Counts, Feed, batch_id, stage_zero
+from penstock.spark.batches.ways.stage_zero import Feed, batch_id, stage_zero
 from penstock.spark.batches.ways.way import Way, choose
 from penstock.spark.batches.ways.whole import WholeTask
 from penstock.state.manifest import Manifest
@@ -45,7 +46,7 @@ class MapTask:
         """The same for a batch that starts from the version ``before``."""
         progress = Progress.from_json(before.progress)
 
-        def feed(engine: StageEngine) -> tuple[Partitions, Counts]:
+        def feed(engine: StageEngine) -> tuple[Partitions, ReadReport]:
             return _read(engine, source_id, ranges, progress)
 
         first = ranges[0].partition if ranges else 0
@@ -69,8 +70,8 @@ def take_in(
 
 def _read(
     engine: StageEngine, source_id: str, ranges: list[Range], progress: Progress
-) -> tuple[Partitions, Counts]:
-    """Reads the ranges; how far the partitions have come, and counts. The last events wait."""
+) -> tuple[Partitions, ReadReport]:
+    """Reads the ranges; how far the partitions have come, and what was read. The last events wait."""
     vertex = engine.sources[source_id]
     operator = vertex.operator
     assert isinstance(operator, BatchSource)
@@ -102,8 +103,11 @@ def _read(
         latest = None if partition.latest_us == START_OF_TIME else partition.latest_us
         moved[part.partition] = PartitionProgress(part.end, reader.offset, reader.records, latest, part.final)
         reader.close()
-    counts: Counts = {"events": events, "bad": operator.bad_records - bad_before}
-    counts["waiting"] = sum(part.waiting for part in ranges)
     mark = next((part.mark for part in ranges if part.mark is not None), None)
-    counts["marks"] = {} if mark is None else {source_id: mark}
-    return {source_id: moved}, counts
+    read = ReadReport(
+        events,
+        operator.bad_records - bad_before,
+        sum(part.waiting for part in ranges),
+        {} if mark is None else {source_id: mark},
+    )
+    return {source_id: moved}, read

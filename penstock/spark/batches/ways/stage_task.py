@@ -15,7 +15,8 @@ from pyspark import TaskContext
 from penstock.checkpoints.positions import Progress, moves_from_json
 from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.job import ShippedJob
-from penstock.spark.batches.messages import Message, as_json, from_batches, json_bytes, to_batch
+from penstock.spark.batches.messages import Message, as_json, from_batches, to_batch
+from penstock.spark.batches.reports import RoutedReport, StateReport, TaskReport
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Kind
 from penstock.spark.batches.ways import task_state
@@ -66,21 +67,28 @@ class StageTask:
             worked_ns = time.thread_time_ns() - began_ns
             degrees = engine.degrees()
             clock.lap("engine")
-            report: dict[str, Any] = {}
+            state = StateReport()
             if not self.ending:
-                report = task_state.store(local, engine, self.before, before, task, attempt, base)
+                state = task_state.store(local, engine, self.before, before, task, attempt, base)
         except BaseException:
             local.discard(engine)
             raise
         if self.ending:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
-        report |= {"stage": self.stage, "task": task, "warm": base is not None}
-        report |= engine.left_out() | {"ms": clock.ms} | local.measured(engine) | degrees
-        if before.tasks > 1:
-            report |= {"cpu_ns": worked_ns, **engine.routed()}
+        report = TaskReport(
+            self.stage,
+            task,
+            clock.ms,
+            worked_ns if before.tasks > 1 else 0,
+            local.measured(engine),
+            degrees,
+            left_out=engine.left_out(),
+            state=state,
+            routed=engine.routed() if before.tasks > 1 else RoutedReport(),
+        )
         channel = stages.channel(Kind.REPORT, stages.driver)
-        made.append(Message(task, channel, seq, json_bytes(report)))
+        made.append(Message(task, channel, seq, report.to_bytes()))
         if self.stage < stages.count or task == 0:
             onwards = stages.channel(Kind.CONTROL, self.stage + 1)
             here = stages.channel(Kind.CONTROL, self.stage)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +12,13 @@ from penstock.checkpoints.positions import Partitions, Progress, moves_to_json
 from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.messages import Message, json_bytes, to_batch
+from penstock.spark.batches.reports import ReadReport, RoutedReport, TaskReport
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Kind
 
-#: What a task counted, by the names of its report.
-Counts = dict[str, Any]
 #: Gives an engine the events of a batch, all or some of which it has yet to work on; says how far the sources
-#: have come, and counts.
-Feed = Callable[[StageEngine], tuple[Partitions, Counts]]
+#: have come, and what was read.
+Feed = Callable[[StageEngine], tuple[Partitions, ReadReport]]
 
 _BATCH_ID = "streaming.sql.batchId"  # the task property in which Spark says which batch it runs
 
@@ -39,14 +37,20 @@ def stage_zero(
     seq = (engine.number_of(source_id) << 32) | partition
     try:
         engine.begin(owners, home)
-        moves, counts = feed(engine)
+        moves, read = feed(engine)
         engine.engine.run()
         messages = engine.take(owners, home, seq)
     except BaseException:
         local.discard(engine)
         raise
     clock.lap("read")
-    report = counts | engine.left_out() | {"ms": clock.ms} | local.measured(engine)
+    report = TaskReport(
+        ms=clock.ms,
+        busy_ns=local.measured(engine),
+        read=read,
+        left_out=engine.left_out(),
+        routed=engine.routed() if progress.tasks > 1 else RoutedReport(),
+    )
     return sent(messages, engine, moves, report, progress.tasks, home, seq)
 
 
@@ -54,16 +58,14 @@ def sent(
     messages: list[Message],
     engine: StageEngine,
     moves: Partitions,
-    report: dict[str, Any],
+    report: TaskReport,
     tasks: int,
     home: int,
     seq: int,
 ) -> pa.RecordBatch:
     """What a task of stage 0 gives out: its messages, how far the sources have come, and its report."""
-    if tasks > 1:
-        report = report | engine.routed()
     channel = engine.stages.channel(Kind.REPORT, engine.stages.driver)
-    said = Message(home, channel, seq, json_bytes(report))
+    said = Message(home, channel, seq, report.to_bytes())
     return to_batch([*messages, *_controls(engine, moves, tasks, seq), said])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +12,11 @@ from penstock.checkpoints.pattern_log import SetLog
 from penstock.checkpoints.positions import Progress
 from penstock.memory.edges import START_OF_TIME
 from penstock.operators.run.base import Operator
+from penstock.operators.run.endless import Remembered
 from penstock.query.steps import SourceSpec
 from penstock.routing.route import partitions_of
 from penstock.spark.batches.job import LocalJob, Warm
+from penstock.spark.batches.reports import PartitionRows, StateReport
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.stages import Stages
 from penstock.state.delta import Base
@@ -76,7 +77,7 @@ def store(
     task: int,
     attempt: int,
     base: Base | None,
-) -> dict[str, Any]:
+) -> StateReport:
     """Writes the version that follows, and says what is in it."""
     state: dict[str, StateTables] = {}
     for name, operator in engine.operators.items():
@@ -90,11 +91,8 @@ def store(
     count = local.job.virtual_partitions
     written = store.write(manifest.version + 1, number, attempt, local.job.run_id, state, count, base)
     local.warm[engine.key] = Warm(task, partitions_of(before.routing, task), written.entry, written.base)
-    report: dict[str, Any] = {"pending": pending, "remembered": _remembered(engine)}
-    report["entry"] = None if written.entry is None else written.entry.plain()
-    if before.tasks > 1:
-        report["held"] = _held(state, count)
-    return report
+    held = _held(state, count) if before.tasks > 1 else PartitionRows()
+    return StateReport(written.entry, pending, _remembered(engine), held)
 
 
 def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> int:
@@ -106,19 +104,22 @@ def watermark(stages: Stages, progress: Progress, sources: frozenset[str]) -> in
     return min(marks, default=START_OF_TIME)
 
 
-def _held(state: Mapping[str, StateTables], partitions: int) -> list[int]:
+def _held(state: Mapping[str, StateTables], partitions: int) -> PartitionRows:
     """Rows of state by virtual partition."""
     held = np.zeros(partitions, np.int64)
     for tables in state.values():
         for table in tables.values():
             held += np.bincount(virtual_partitions(table, partitions), minlength=partitions)
-    return held.tolist()
+    return PartitionRows.of(held)
 
 
-def _remembered(engine: StageEngine) -> dict[str, list[int]]:
-    """What steps keep for ever here: keys and bytes."""
-    kept = ((operator.step, operator.remembered) for operator in engine.operators.values())
-    return {step: [size.keys, size.bytes] for step, size in kept if size is not None}
+def _remembered(engine: StageEngine) -> dict[str, Remembered]:
+    """What steps keep for ever here."""
+    sizes: dict[str, Remembered] = {}
+    for operator in engine.operators.values():
+        if operator.remembered is not None:
+            sizes[operator.step] = operator.remembered
+    return sizes
 
 
 def _routed(tables: StateTables, route: int) -> StateTables:

@@ -25,6 +25,15 @@ class Way(Enum):
         """Whether Spark alone sees all rows of the batch, and their times."""
         return self in (Way.GROUPS, Way.FILTERED)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether one task has the graph in one piece."""
+        return self in (Way.WHOLE, Way.GROUPS)
+
+    def is_in_job(self, stage: int) -> bool:
+        """Whether the tasks of a stage run in the Spark job, not in the driver's process."""
+        return self is not Way.GROUPS and (self is not Way.HERE or stage == 0)
+
 
 @dataclass(frozen=True)
 class Terms:

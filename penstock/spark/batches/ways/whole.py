@@ -13,10 +13,11 @@ from penstock.checkpoints.positions import Partitions, Progress
 from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.job import ShippedJob
 from penstock.spark.batches.messages import SPARK_SCHEMA
+from penstock.spark.batches.reports import ReadReport, StateReport, TaskReport
 from penstock.spark.batches.stage_engine import StageEngine
 from penstock.spark.batches.ways import task_state
 from penstock.spark.batches.ways.batch import Batch, Sent
-from penstock.spark.batches.ways.stage_zero import Counts, Feed, sent
+from penstock.spark.batches.ways.stage_zero import Feed, sent
 from penstock.state.manifest import Manifest
 
 
@@ -54,7 +55,7 @@ class WholeTask:
         try:
             base = task_state.load(local, engine, self.before, before, 0)
             clock.lap("state_load")
-            moves, report = feed(engine)
+            moves, read = feed(engine)
             after = before.advanced([moves])
             outlets = [
                 (outlet, task_state.watermark(stages, after, frozenset((name,))))
@@ -66,21 +67,28 @@ class WholeTask:
             else:
                 engine.engine.advance(outlets)
             messages = engine.take(np.zeros(1, np.int32), 0, 0)
-            report |= engine.degrees()
+            degrees = engine.degrees()
             clock.lap("engine")
+            state = StateReport()
             if not ending:
-                report |= task_state.store(local, engine, self.before, before, 0, attempt, base)
+                state = task_state.store(local, engine, self.before, before, 0, attempt, base)
         except BaseException:
             local.discard(engine)
             raise
         if ending:
             local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
-        report |= engine.left_out() | {"warm": base is not None, "ms": clock.ms}
-        report |= local.measured(engine)
+        report = TaskReport(
+            ms=clock.ms,
+            busy_ns=local.measured(engine),
+            degrees=degrees,
+            read=read,
+            left_out=engine.left_out(),
+            state=state,
+        )
         return sent(messages, engine, moves, report, tasks=1, home=0, seq=0)
 
 
-def nothing(engine: StageEngine) -> tuple[Partitions, Counts]:
+def nothing(engine: StageEngine) -> tuple[Partitions, ReadReport]:
     """The feed of a batch without events."""
-    return {}, {}
+    return {}, ReadReport()
