@@ -31,7 +31,7 @@ from penstock.memory.edges import END_OF_TIME, Edge, Outlet
 from penstock.memory.layout import SYSTEM_TYPES, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Input, Node, Port
+from penstock.query.graph import Input, Port, QueryVertex
 from penstock.query.steps.spec import Spec
 from penstock.query.types import DataType, Field, Schema
 
@@ -107,7 +107,7 @@ class Harness:
         layouts = {port: found for port, found in given.items() if found is not None}
         schema = output.visible if output is not None else Schema()
         time = output.time if output is not None else None
-        node = Node(
+        node = QueryVertex(
             node_id,
             spec,
             tuple(Input(f"input{index}") for index in range(len(self.inputs))),

@@ -21,7 +21,7 @@ import pyarrow as pa
 from penstock.query.aggregates import Aggregate
 from penstock.query.errors import PenstockError
 from penstock.query.expr import Expr
-from penstock.query.graph import Graph, Node, Port
+from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
@@ -152,17 +152,17 @@ def read_source(spec: SourceSpec, partitions: Sequence[Sequence[Row]]) -> list[E
 # -- one event at a time ---------------------------------------------------------------------------
 
 
-def _filter(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _filter(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
     spec = _spec(node, FilterSpec)
     return [event for event in events if evaluate(spec.predicate, event.row, schema) is True]
 
 
-def _select(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _select(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
     spec = _spec(node, SelectSpec)
     return [_with(event, _project(spec.columns, event.row, schema, node.schema)) for event in events]
 
 
-def _explode(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _explode(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
     spec = _spec(node, ExplodeSpec)
     made = []
     for event in events:
@@ -173,7 +173,7 @@ def _explode(node: Node, events: list[Event], schema: Schema) -> list[Event]:
     return made
 
 
-def _flat_map(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
+def _flat_map(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
     spec = _spec(node, FlatMapSpec)
     made = []
     for event in events:
@@ -186,7 +186,7 @@ def _flat_map(node: Node, events: list[Event], schema: Schema, failed: list[Even
     return made
 
 
-def _batch(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
+def _batch(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
     spec = _spec(node, BatchSpec)
     made = []
     for event in events:
@@ -199,7 +199,7 @@ def _batch(node: Node, events: list[Event], schema: Schema, failed: list[Event])
     return made
 
 
-def _lookup(node: Node, events: list[Event], schema: Schema) -> list[Event]:
+def _lookup(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
     spec = _spec(node, LookupSpec)
     table = {}
     for row in _table_rows(spec.table):
@@ -225,7 +225,7 @@ def union(streams: list[list[Event]], schema: Schema) -> list[Event]:
     ]
 
 
-_STATELESS: dict[type, Callable[[Node, list[Event], Schema], list[Event]]] = {
+_STATELESS: dict[type, Callable[[QueryVertex, list[Event], Schema], list[Event]]] = {
     FilterSpec: _filter,
     SelectSpec: _select,
     ExplodeSpec: _explode,
@@ -234,7 +234,7 @@ _STATELESS: dict[type, Callable[[Node, list[Event], Schema], list[Event]]] = {
 
 
 @contextmanager
-def _set_aside(node: Node, event: Event, failed: list[Event], what: str = "") -> Iterator[list[Any]]:
+def _set_aside(node: QueryVertex, event: Event, failed: list[Event], what: str = "") -> Iterator[list[Any]]:
     """A list for what the function returns; it stays empty if the function raises and may."""
     took: list[Any] = []
     try:
@@ -250,7 +250,7 @@ def _set_aside(node: Node, event: Event, failed: list[Event], what: str = "") ->
 # -- operators that depend on time: they get no late events ----------------------------------------
 
 
-def _window_aggregate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _window_aggregate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec, schema = _spec(node, WindowAggregateSpec), schemas[0]
     needs_order = any(one.function.in_order for _, one in spec.aggregates)
     made = []
@@ -265,7 +265,7 @@ def _window_aggregate(node: Node, streams: list[list[Event]], schemas: list[Sche
     return made
 
 
-def _nested_aggregate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _nested_aggregate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec, schema = _spec(node, NestedAggregateSpec), schemas[0]
     names = (*spec.keys, *spec.per)
     typed = {name: one.result_type(schema) for name, one in spec.inner}
@@ -294,7 +294,7 @@ def _nested_aggregate(node: Node, streams: list[list[Event]], schemas: list[Sche
     return made
 
 
-def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _window_top(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, WindowTopSpec)
     made = []
     for group in _groups(streams[0], spec.keys):
@@ -314,7 +314,7 @@ def _window_top(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
     return made
 
 
-def _window_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _window_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, WindowJoinSpec)
     made = []
     for left, right in _pairs(streams, spec.on):
@@ -325,7 +325,7 @@ def _window_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) 
     return made
 
 
-def _interval_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _interval_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, IntervalJoinSpec)
     return [
         _paired(node, spec.columns, left, right, max(left.time, right.time), {})
@@ -334,7 +334,7 @@ def _interval_join(node: Node, streams: list[list[Event]], schemas: list[Schema]
     ]
 
 
-def _co_group(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _co_group(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, CoGroupSpec)
     sides: dict[tuple[Any, ...], tuple[list[Event], list[Event]]] = defaultdict(lambda: ([], []))
     for side, stream in enumerate(streams):
@@ -353,7 +353,7 @@ def _co_group(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> 
     return made
 
 
-def _group_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _group_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, GroupJoinSpec)
     fields = [(name, schemas[side][theirs]) for name, side, theirs in spec.pair]
     paired = Schema([Field(name, field.dtype, field.nullable) for name, field in fields])
@@ -381,7 +381,7 @@ def _group_join(node: Node, streams: list[list[Event]], schemas: list[Schema]) -
     return made
 
 
-def _deduplicate(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _deduplicate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, DeduplicateSpec)
     kept = []
     for group in _groups(streams[0], spec.keys):
@@ -393,7 +393,7 @@ def _deduplicate(node: Node, streams: list[list[Event]], schemas: list[Schema]) 
     return kept
 
 
-def _process(node: Node, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
+def _process(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
     spec = _spec(node, ProcessSpec)
     made = []
     for group in _groups(events, spec.keys):
@@ -468,7 +468,7 @@ def _process(node: Node, events: list[Event], schema: Schema, failed: list[Event
 _MOST_STEPS = 100_000
 
 
-def _match(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
+def _match(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
     spec = _spec(node, MatchSpec)
     made = []
     for group in _groups(streams[0], spec.keys):
@@ -483,7 +483,7 @@ def _match(node: Node, streams: list[list[Event]], schemas: list[Schema]) -> lis
     return made
 
 
-_TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]]] = {
+_TIMED: dict[type, Callable[[QueryVertex, list[list[Event]], list[Schema]], list[Event]]] = {
     WindowAggregateSpec: _window_aggregate,
     NestedAggregateSpec: _nested_aggregate,
     WindowTopSpec: _window_top,
@@ -496,7 +496,7 @@ _TIMED: dict[type, Callable[[Node, list[list[Event]], list[Schema]], list[Event]
 }
 
 #: They call a user's function, and may set aside what it fails for.
-_CALLING: dict[type, Callable[[Node, list[Event], Schema, list[Event]], list[Event]]] = {
+_CALLING: dict[type, Callable[[QueryVertex, list[Event], Schema, list[Event]], list[Event]]] = {
     FlatMapSpec: _flat_map,
     BatchSpec: _batch,
     ProcessSpec: _process,
@@ -506,7 +506,7 @@ _CALLING: dict[type, Callable[[Node, list[Event], Schema, list[Event]], list[Eve
 # -- what they are made of -------------------------------------------------------------------------
 
 
-def _spec(node: Node, kind: type[Any]) -> Any:
+def _spec(node: QueryVertex, kind: type[Any]) -> Any:
     assert isinstance(node.spec, kind)
     return node.spec
 
@@ -550,7 +550,12 @@ def _pairs(streams: list[list[Event]], on: tuple[tuple[str, str], ...]) -> list[
 
 
 def _paired(
-    node: Node, columns: tuple[tuple[str, int, str], ...], left: Event, right: Event, time: int, bounds: Row
+    node: QueryVertex,
+    columns: tuple[tuple[str, int, str], ...],
+    left: Event,
+    right: Event,
+    time: int,
+    bounds: Row,
 ) -> Event:
     order = xxhash64((value, DataType.INT64) for value in (*left.place, *right.place))
     row = {name: (left, right)[side].row[theirs] for name, side, theirs in columns}

@@ -25,7 +25,7 @@ from penstock.query.aggregates import (
 )
 from penstock.query.connectors import Sink, Source
 from penstock.query.expr import col, lit
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
@@ -85,13 +85,13 @@ def run(
     port: Port = Port.MAIN,
 ) -> list[Event]:
     """The events of one operator over a source ``s`` (and a source ``r`` for its second input)."""
-    nodes = [Node("s", SourceSpec(Given(EVENTS), "ts", lateness_us), (), EVENTS, "ts")]
+    nodes = [QueryVertex("s", SourceSpec(Given(EVENTS), "ts", lateness_us), (), EVENTS, "ts")]
     inputs: dict[str, Any] = {"s": list(partitions)}
     if right is not None:
-        nodes.append(Node("r", SourceSpec(Given(EVENTS), "ts", lateness_us, 1), (), EVENTS, "ts"))
+        nodes.append(QueryVertex("r", SourceSpec(Given(EVENTS), "ts", lateness_us, 1), (), EVENTS, "ts"))
         inputs["r"] = [right]
-    nodes.append(Node("op", spec, tuple(Input(node.id) for node in nodes), result, None))
-    nodes.append(Node("out", SinkSpec(Nowhere()), (Input("op", port),), result, None))
+    nodes.append(QueryVertex("op", spec, tuple(Input(node.id) for node in nodes), result, None))
+    nodes.append(QueryVertex("out", SinkSpec(Nowhere()), (Input("op", port),), result, None))
     interpreted = interpret(Graph(tuple(nodes)), inputs)
     events = interpreted.outputs["op", port]
     assert interpreted.sinks["out"] == [event.row for event in events]
@@ -348,12 +348,12 @@ def test_process_fires_timers_before_events_of_their_time_and_all_of_them_at_the
 
 def test_union_tells_the_same_event_from_two_branches_apart_by_its_input() -> None:
     nodes = (
-        Node("s", SourceSpec(Given(EVENTS), "ts", 0), (), EVENTS, "ts"),
-        Node("a", SelectSpec((("x", col("x")),)), (Input("s"),), Schema(x="float64?"), None),
-        Node("b", SelectSpec((("x", col("x") + 1.0),)), (Input("s"),), Schema(x="float64?"), None),
-        Node("u", UnionSpec(), (Input("a"), Input("b")), Schema(x="float64?"), None),
-        Node("d", DeduplicateSpec((), None), (Input("u"),), Schema(x="float64?"), None),
-        Node("out", SinkSpec(Nowhere()), (Input("d"),), Schema(x="float64?"), None),
+        QueryVertex("s", SourceSpec(Given(EVENTS), "ts", 0), (), EVENTS, "ts"),
+        QueryVertex("a", SelectSpec((("x", col("x")),)), (Input("s"),), Schema(x="float64?"), None),
+        QueryVertex("b", SelectSpec((("x", col("x") + 1.0),)), (Input("s"),), Schema(x="float64?"), None),
+        QueryVertex("u", UnionSpec(), (Input("a"), Input("b")), Schema(x="float64?"), None),
+        QueryVertex("d", DeduplicateSpec((), None), (Input("u"),), Schema(x="float64?"), None),
+        QueryVertex("out", SinkSpec(Nowhere()), (Input("d"),), Schema(x="float64?"), None),
     )
     result = interpret(Graph(nodes), {"s": [rows((1, 1, 0.0))]})
     assert result.sinks["out"] == [{"x": 0.0}]

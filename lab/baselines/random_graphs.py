@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 
 
 def layered(tasks: int, seed: int, *, layers: int = 5, readers: int = 2, skew: float = 1.0) -> TaskGraph:
@@ -18,10 +18,10 @@ def layered(tasks: int, seed: int, *, layers: int = 5, readers: int = 2, skew: f
     layer_of[: min(layers, tasks)] = np.arange(min(layers, tasks))  # no layer is empty
     layer_of = np.sort(layer_of)
     loads = np.exp(random.normal(0.0, skew, tasks)) * 0.05
-    edges: list[Edge] = []
+    edges: list[TaskEdge] = []
     for task in range(tasks):
         following = np.flatnonzero(layer_of == layer_of[task] + 1)
         if len(following):
             chosen = random.choice(following, min(readers, len(following)), replace=False)
-            edges += [Edge(task, int(other), float(np.exp(random.normal(4.0, skew)))) for other in chosen]
+            edges += [TaskEdge(task, int(other), float(np.exp(random.normal(4.0, skew)))) for other in chosen]
     return TaskGraph(tuple(loads.tolist()), tuple(edges))

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lab.bench.traffic_feed import WINDOW_US, Arrivals, Batch, Row
+from lab.bench.traffic_feed import WINDOW_US, MicroBatch, Row, SinkArrivals
 from penstock.workloads.traffic.simulation import FIELDS
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class PlainQueries:
         self._session, self._roads, self._checkpoints = session, roads, checkpoints
         self.running: list[StreamingQuery] = []
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         self._session.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
         for query in numbered(queries, self._roads):
             view = f"cars_of_{query.name}"
@@ -114,7 +114,7 @@ class PlainQueries:
             self.running.append(writer.foreachBatch(_collecting(query, arrivals)).start())
         wait_for_first_batch(self.running)
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[MicroBatch]:
         return [batch_of(progress) for query in self.running for progress in query.recentProgress]
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ class FanOut:
         self._session, self._roads, self._checkpoints = session, roads, checkpoints
         self.running: list[StreamingQuery] = []
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         # Re-planning has nothing to gain in jobs as small as these.
         self._session.conf.set("spark.sql.adaptive.enabled", "false")
         wanted = numbered(queries, self._roads)
@@ -165,7 +165,7 @@ class FanOut:
         self.running = [writer.option("checkpointLocation", str(self._checkpoints / "fanout")).start()]
         wait_for_first_batch(self.running)
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[MicroBatch]:
         return [batch_of(progress) for query in self.running for progress in query.recentProgress]
 
     def stop(self) -> None:
@@ -225,18 +225,18 @@ def stop_when_quiet(queries: Sequence[StreamingQuery]) -> None:
         query.stop()
 
 
-def batch_of(progress: StreamingQueryProgress) -> Batch:
+def batch_of(progress: StreamingQueryProgress) -> MicroBatch:
     """Spark's own account of a batch."""
     parts = {name: float(ms) for name, ms in progress.durationMs.items()}
     began = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00"))
-    return Batch(began.timestamp(), parts.pop("triggerExecution"), parts)
+    return MicroBatch(began.timestamp(), parts.pop("triggerExecution"), parts)
 
 
 def _cars(session: SparkSession, folder: Path) -> DataFrame:
     return session.readStream.schema(SCHEMA).parquet(str(folder))
 
 
-def _collecting(query: PlainQuery, arrivals: Arrivals) -> Any:
+def _collecting(query: PlainQuery, arrivals: SinkArrivals) -> Any:
     def collect(frame: DataFrame, batch_id: int) -> None:
         rows = frame.collect()
         if rows:

@@ -17,7 +17,16 @@ from matplotlib import pyplot as plt
 
 from lab.bench.measuring.report import Options, Report, progress
 from lab.bench.plain_traffic import SCHEMA, STATE_STORE, FanOut, PlainQueries, PlainQuery
-from lab.bench.traffic_feed import Arrivals, Batch, Measured, Row, Span, System, TrafficFiles, measure
+from lab.bench.traffic_feed import (
+    Measured,
+    MicroBatch,
+    Row,
+    SinkArrivals,
+    Span,
+    System,
+    TrafficFiles,
+    measure,
+)
 from penstock.app import App
 from penstock.connectors.files.source import Parquet
 from penstock.connectors.memory.callback import Callback
@@ -145,7 +154,7 @@ class PenstockQueries:
         self._roads, self._checkpoint = roads, checkpoint
         self._run: Any = None
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         from penstock.spark.frames.streams import SparkStream
         from penstock.spark.runtime import Spark
 
@@ -158,9 +167,10 @@ class PenstockQueries:
                 self._run.finish()
                 raise PenstockError("queries: the run on Spark ended before its first batch")
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[MicroBatch]:
         return [
-            Batch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms) for batch in self._run.batches
+            MicroBatch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms)
+            for batch in self._run.batches
         ]
 
     def stop(self) -> None:
@@ -168,7 +178,7 @@ class PenstockQueries:
         self._run.finish()
 
 
-def traffic_app(source: Source, queries: int, roads: int, arrivals: Arrivals) -> App:
+def traffic_app(source: Source, queries: int, roads: int, arrivals: SinkArrivals) -> App:
     """The replicated queries, each telling ``arrivals`` of its rows."""
     app = App("queries")
     cars = app.source("cars", source, event_time="ts")
@@ -182,7 +192,7 @@ class Telling:
     """A query's sink: tells when which of its rows came."""
 
     name: str
-    arrivals: Arrivals
+    arrivals: SinkArrivals
 
     def __call__(self, rows: list[Row]) -> None:
         self.arrivals.add(self.name, rows)

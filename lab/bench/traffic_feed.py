@@ -76,7 +76,7 @@ class TrafficFiles:
         return self.settings.frames_per_second / self.frames_per_file
 
 
-class Feed:
+class FileFeed:
     """Lets the files appear in a folder, each when it is due. The first is there from the beginning, so that
     a system can start and compile before time runs."""
 
@@ -122,7 +122,7 @@ class Feed:
         os.link(path, self.folder / path.name)  # whole at once, and nothing is copied
 
 
-class Arrivals:
+class SinkArrivals:
     """What came to the sinks, and when: rows by query and window, with the wall clock of their arrival."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class Arrivals:
 
 
 @dataclass(frozen=True)
-class Batch:
+class MicroBatch:
     """One micro-batch of one streaming query."""
 
     began_s: float  # wall clock
@@ -153,15 +153,15 @@ class Batch:
 
 
 class System(Protocol):
-    """Something that runs traffic queries over the files in a folder and tells ``Arrivals`` of results."""
+    """Runs traffic queries over the files in a folder, and tells ``SinkArrivals`` of results."""
 
     name: str
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         """Starts the queries and returns once each has had its first batch."""
         ...
 
-    def batches(self) -> list[Batch]: ...
+    def batches(self) -> list[MicroBatch]: ...
 
     def stop(self) -> None: ...
 
@@ -183,8 +183,8 @@ class Measured:
     queries: int
     latency_ms: list[float]  # in the order of windows; one per query and window
     missing: int  # windows that had not come when waiting ended: counted with the time until then
-    batches: list[Batch]
-    arrivals: Arrivals
+    batches: list[MicroBatch]
+    arrivals: SinkArrivals
     feed_late_ms: float
 
     def figures(self) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def measure(
 
     ``expected`` has those queries and windows that have rows at all: a road may be empty for a second.
     """
-    feed, arrivals = Feed(files, folder), Arrivals()
+    feed, arrivals = FileFeed(files, folder), SinkArrivals()
     system.start(feed.folder, queries, arrivals)
     try:
         feed.start()

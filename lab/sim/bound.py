@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lab.sim.clock import Clock
-from lab.sim.flow import Feed, Flow
+from lab.sim.clock import SimulatedClock
+from lab.sim.flow import Flow, MergedArrivals
 from lab.sim.machine import Machine, Processor, Serial
 from lab.sim.operators import Group, SimGraph
 from lab.sim.results import SimResult
@@ -18,7 +18,7 @@ from penstock.binding.barrier import Barrier
 from penstock.binding.installation import Installation
 from penstock.binding.policy import BindingPolicy, Load
 from penstock.binding.shared_queue import SharedQueue
-from penstock.binding.tasks import Action, Rebind, Task, TaskQueue
+from penstock.binding.tasks import Action, BlockTask, Rebind, TaskQueue
 from penstock.binding.workload import demand
 
 _NS = 1_000_000_000
@@ -48,7 +48,7 @@ class _Queue(TaskQueue):
         self.woken = False
         self._touched = touched
 
-    def put(self, task: Task | Rebind) -> None:
+    def put(self, task: BlockTask | Rebind) -> None:
         super().put(task)
         self._touch()
         self.puts += 1
@@ -62,19 +62,19 @@ class _Queue(TaskQueue):
             self._touched.append(self)
 
 
-class Bound:
+class SimulatedBinding:
     """Threads that step through an installation. A task is a group of events; older ones go first."""
 
     def __init__(
         self, graph: SimGraph, rebinding: Rebinding, machine: Machine, threads: int, run: Run
     ) -> None:
         self._run, self._machine, self._rebinding = run, machine, rebinding
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.flow = Flow(graph, self.clock, run.seed)
         self._overheads = self.flow.recorder.overheads
         self._processor = Processor(self.clock, machine, threads, self._overheads)
         self._serial = Serial(machine, self._overheads)
-        self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
+        self._feed = MergedArrivals(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         self._entry = {operator: edge for edge, operator in enumerate(sorted(graph.arrivals))}
         readers = sorted(graph.arrivals)
         self._outputs: list[
@@ -185,7 +185,7 @@ class Bound:
             step = self.installation.step(thread, now_ns)
             match step.action:
                 case Action.PROCESS:
-                    assert isinstance(step.task, Task)
+                    assert isinstance(step.task, BlockTask)
                     self._process(thread, step.task)
                     return
                 case Action.IDLE:
@@ -208,7 +208,7 @@ class Bound:
         self._go(thread)
         self._wake()
 
-    def _process(self, thread: int, task: Task) -> None:
+    def _process(self, thread: int, task: BlockTask) -> None:
         flow, machine, operator = self.flow, self._machine, task.operator
         group: Group = task.payload
         cost_ns = flow.cost(operator, group[1], [group])
@@ -222,7 +222,7 @@ class Bound:
             work_ns += machine.operator_switch_ns
         self._processor.run(thread, work_ns, self._end, thread, task, cost_ns)
 
-    def _end(self, thread: int, task: Task, cost_ns: int) -> None:
+    def _end(self, thread: int, task: BlockTask, cost_ns: int) -> None:
         flow, operator = self.flow, task.operator
         group: Group = task.payload
         self._under_way[task.edge].popleft()
@@ -246,4 +246,4 @@ def simulate_bound(
     graph: SimGraph, rebinding: Rebinding, machine: Machine, threads: int, run: Run
 ) -> SimResult:
     """One run of a graph whose operators are bound to threads."""
-    return Bound(graph, rebinding, machine, threads, run).run()
+    return SimulatedBinding(graph, rebinding, machine, threads, run).run()

@@ -9,7 +9,7 @@ from typing import Any
 Action = Callable[..., None]
 
 
-class Clock:
+class SimulatedClock:
     """Calls actions at their times. Nothing here knows the real time, so equal runs are equal to the digit.
 
     >>> clock, seen = Clock(), []

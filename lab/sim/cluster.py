@@ -17,8 +17,8 @@ import numpy as np
 from lab.sim.cluster_apps import APPLICATIONS, Application
 from penstock.placement.deployment import DEFAULT_THRESHOLD
 from penstock.placement.first_fit import FirstFit
-from penstock.placement.nodes import Node, node_imbalance
-from penstock.placement.redeployment import Outcome, Placement, decide, utilisation
+from penstock.placement.nodes import Host, node_imbalance
+from penstock.placement.redeployment import Placement, RedeploymentOutcome, decide, utilisation
 from penstock.placement.task_graph import TaskGraph
 
 RATE_STEP = 500.0  # ms-stream 7.2: tuples per second
@@ -40,18 +40,18 @@ class Cluster:
     busiest: float = 0.75  # share of its cores that the busiest machine gives to other things
     seed: int = 3
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[Host]:
         random = np.random.default_rng(self.seed)
         loads = random.uniform(0.05, self.busiest, self.awake) * self.cores
-        awake = [Node(f"machine-{number}", float(load), self.cores) for number, load in enumerate(loads)]
+        awake = [Host(f"machine-{number}", float(load), self.cores) for number, load in enumerate(loads)]
         return awake + [
-            Node(f"machine-{number}", 0.0, self.cores, active=False)
+            Host(f"machine-{number}", 0.0, self.cores, active=False)
             for number in range(self.awake, self.machines)
         ]
 
 
 @dataclass(frozen=True)
-class System:
+class ClusterSystem:
     """Who groups tuples and who places tasks."""
 
     name: str
@@ -60,12 +60,12 @@ class System:
 
 
 SYSTEMS = {
-    "storm": System("Storm"),
-    "r_storm": System("R-Storm", placing="first_fit"),
-    "pkg": System("PKG", grouping="partial_key"),
-    "pstream": System("PStream", grouping="popularity"),
-    "ms_stream": System("Ms-Stream", grouping="two_tier", placing="ms_stream"),
-    "ms_stream_nodes": System("Ms-Stream (placement alone)", placing="ms_stream"),
+    "storm": ClusterSystem("Storm"),
+    "r_storm": ClusterSystem("R-Storm", placing="first_fit"),
+    "pkg": ClusterSystem("PKG", grouping="partial_key"),
+    "pstream": ClusterSystem("PStream", grouping="popularity"),
+    "ms_stream": ClusterSystem("Ms-Stream", grouping="two_tier", placing="ms_stream"),
+    "ms_stream_nodes": ClusterSystem("Ms-Stream (placement alone)", placing="ms_stream"),
 }
 
 
@@ -83,7 +83,7 @@ class Result:
 
 
 def place(
-    system: System, graph: TaskGraph, nodes: Sequence[Node], current: Placement | None = None
+    system: ClusterSystem, graph: TaskGraph, nodes: Sequence[Host], current: Placement | None = None
 ) -> tuple[Placement, str, int]:
     """Task → node, by the system's rule; what came of looking again, and how many tasks that moved.
 
@@ -103,9 +103,9 @@ def place(
     here = current or spread
     for groups in GROUP_COUNTS:
         decision = decide(graph, nodes, here, groups)
-        if decision.outcome in (Outcome.BALANCED, Outcome.MOVE):
+        if decision.outcome in (RedeploymentOutcome.BALANCED, RedeploymentOutcome.MOVE):
             break
-    moved = len(decision.moved) if decision.outcome is Outcome.MOVE else 0
+    moved = len(decision.moved) if decision.outcome is RedeploymentOutcome.MOVE else 0
     return decision.placement, decision.outcome.value, moved
 
 
@@ -121,7 +121,7 @@ def with_remote_work(graph: TaskGraph, placement: Placement, remote_us: float) -
 
 def evaluate(
     cluster: Cluster,
-    system: System,
+    system: ClusterSystem,
     application: Application,
     rate: float,
     applications: int = 1,
@@ -140,7 +140,7 @@ def evaluate(
     return Result(latency_ms, lin, remote / sent if sent else 0.0, max(used.values()), told, placement, moved)
 
 
-def bottleneck(cluster: Cluster, system: System, application: Application) -> float:
+def bottleneck(cluster: Cluster, system: ClusterSystem, application: Application) -> float:
     """The highest rate at which no queue grows for ever, on the way up in steps of 500 tuples a second.
 
     The system goes along: what it placed at one rate is where the next finds its tasks.
@@ -157,7 +157,7 @@ def bottleneck(cluster: Cluster, system: System, application: Application) -> fl
             return rate
 
 
-def application_for(system: System, name: str, zipf: float, seed: int = 0) -> Application:
+def application_for(system: ClusterSystem, name: str, zipf: float, seed: int = 0) -> Application:
     """The application with the shares, and the merging, that the system's grouping means; ``seed`` is that of
     the hash function."""
     return APPLICATIONS[name](zipf, system.grouping, seed)

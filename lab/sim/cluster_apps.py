@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 
 ITEMS = 100_000
 _VIRTUAL_PARTITIONS = 256
@@ -47,7 +47,7 @@ class Application:
             names += [f"{stage.name}-{number}" for number in range(stage.tasks)]
             loads += [rate * stage.per_tuple * stage.cost_us / 1e6 * share for share in shares]
         edges = [
-            Edge(
+            TaskEdge(
                 first[number] + a,
                 first[number + 1] + b,
                 rate * self.stages[number + 1].per_tuple * one * other,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lab.sim.detection_control import Controller, Frame
 from penstock.cep.selections.selections import EventBatch, Ints
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.scaling.adaptation import Act, Command, Fleet
 
 Floats = NDArray[np.float64]
@@ -62,14 +62,16 @@ class DetectionOutcome:
 
 
 def simulate_detection(
-    load: DetectionLoad, splitter: Splitter, controller: Controller, degree: int
+    load: DetectionLoad, splitter: SelectionSplitter, controller: Controller, degree: int
 ) -> DetectionOutcome:
     """Runs the whole stream, from an empty zone and ``degree`` instances on."""
     return _Run(load, splitter, controller, degree).run()
 
 
 class _Run:
-    def __init__(self, load: DetectionLoad, splitter: Splitter, controller: Controller, degree: int) -> None:
+    def __init__(
+        self, load: DetectionLoad, splitter: SelectionSplitter, controller: Controller, degree: int
+    ) -> None:
         self._load, self._splitter, self._controller = load, splitter, controller
         self._times = load.times_s
         count = len(self._times)

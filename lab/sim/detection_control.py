@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.baselines.cpu_rule import CpuHistory, CpuRule
-from penstock.scaling.planner import DegreePlan, QueueingPlanner, Workload
+from penstock.scaling.planner import DegreePlan, QueueingPlanner, RateHistory
 from penstock.scaling.slices import ArrivalLog, Slicing
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,7 @@ class Controller(Protocol):
 
 
 @dataclass
-class Constant:
+class ConstantDegree:
     """The degree stays."""
 
     horizon_s: float = 60.0
@@ -62,7 +62,7 @@ class ByQueueing:
         self.planner = planner
         self.plans: list[tuple[float, DegreePlan]] = []
         self._log = ArrivalLog(slicing)
-        self._workload = Workload()
+        self._workload = RateHistory()
         self._every_s = every_s
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 _FEW = 64
 
 
-class Distribution(Protocol):
+class RandomDuration(Protocol):
     """A non-negative random duration."""
 
     @property
@@ -22,7 +22,7 @@ class Distribution(Protocol):
         """The sum of ``count`` independent draws."""
         ...
 
-    def scaled(self, factor: float) -> Distribution:
+    def scaled(self, factor: float) -> RandomDuration:
         """The same shape with another mean."""
         ...
 

@@ -6,8 +6,8 @@ from collections import deque
 
 import numpy as np
 
-from lab.sim.clock import Clock
-from lab.sim.operators import COLD_AFTER_NS, Group, SimGraph, Window
+from lab.sim.clock import SimulatedClock
+from lab.sim.operators import COLD_AFTER_NS, Group, SimGraph, SimulatedWindow
 from lab.sim.results import Recorder
 
 #: What waits at an operator: when it came there, and the group.
@@ -17,7 +17,9 @@ Waiting = tuple[int, int, int, bool]
 class Flow:
     """The queues of all operators, moved by whoever drives the turns."""
 
-    def __init__(self, graph: SimGraph, clock: Clock, seed: int, capacity: int | None = None) -> None:
+    def __init__(
+        self, graph: SimGraph, clock: SimulatedClock, seed: int, capacity: int | None = None
+    ) -> None:
         self.graph = graph
         self.clock = clock
         self.capacity = capacity
@@ -36,7 +38,7 @@ class Flow:
         self._closings = {
             number: (window.closings(), window.closing_ns)
             for number, operator in enumerate(graph.operators)
-            if isinstance(window := operator.selectivity, Window) and window.closing_ns
+            if isinstance(window := operator.selectivity, SimulatedWindow) and window.closing_ns
         }
 
     def arrive(self, operator: int, group: Group) -> None:
@@ -139,7 +141,7 @@ class Flow:
                         self.recorder.sample(end, born_ns, now_ns - born_ns)
 
 
-class Feed:
+class MergedArrivals:
     """The arrivals of all sources, in order of time."""
 
     def __init__(self, flow: Flow, until_ns: int, mark_every_ns: int = 0) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from lab.sim.clock import Action, Clock
+from lab.sim.clock import Action, SimulatedClock
 from lab.sim.results import Overheads
 
 
@@ -99,7 +99,7 @@ class Processor:
     slice lasts or nobody waits.
     """
 
-    def __init__(self, clock: Clock, machine: Machine, threads: int, overheads: Overheads) -> None:
+    def __init__(self, clock: SimulatedClock, machine: Machine, threads: int, overheads: Overheads) -> None:
         self._clock = clock
         self._machine = machine
         self._overheads = overheads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lab.sim.flow import Flow
-from lab.sim.operators import SimOperator, Window
+from lab.sim.operators import SimOperator, SimulatedWindow
 from penstock.metrics.operators import OperatorCounters
 from penstock.scheduling.observation import Counts, Observation
 
@@ -52,4 +52,4 @@ def observation_of(flow: Flow, workers: int) -> Observation:
 
 
 def _window_ns(operator: SimOperator) -> float:
-    return operator.selectivity.period_ns if isinstance(operator.selectivity, Window) else 0.0
+    return operator.selectivity.period_ns if isinstance(operator.selectivity, SimulatedWindow) else 0.0

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from lab.sim.arrivals import Arrivals
-from lab.sim.distributions import Constant, Distribution
+from lab.sim.distributions import Constant, RandomDuration
 from penstock.scheduling.topology import Topology
 
 #: Events that travel together: when the last of them was born, how many they are, and whether a latency
@@ -38,7 +38,7 @@ class Cost:
     whole by a log-normal factor of mean 1: no turn is quite like another.
     """
 
-    event: Distribution = _NOTHING
+    event: RandomDuration = _NOTHING
     turn_ns: float = 0.0
     sort_ns: float = 0.0
     batch: int | None = None
@@ -105,7 +105,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Window:
+class SimulatedWindow:
     """Emits ``groups`` events when an event beyond the window's end closes it, nothing before.
 
     Latency markers pass at once, so that the wait for the end of a window is not counted as latency. Closing

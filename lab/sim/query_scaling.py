@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lab.sim.arrivals import Regular
 from lab.sim.distributions import Constant
 from lab.sim.machine import Machine
-from lab.sim.operators import Cost, Ratio, Selectivity, SimGraph, SimOperator, Window
+from lab.sim.operators import Cost, Ratio, Selectivity, SimGraph, SimOperator, SimulatedWindow
 from lab.sim.prediction import THREADS, simulate
 from lab.sim.results import SimResult
 from lab.sim.scheduled import Run
@@ -39,7 +39,7 @@ def yahoo(per_second: float = 12e6) -> SimGraph:
         _operator("filter", 60.0, 1 / 3),
         _operator("project", 120.0),
         _operator("lookup", 180.0),
-        _operator("window", 130.0, Window(_WINDOW_NS, 100)),
+        _operator("window", 130.0, SimulatedWindow(_WINDOW_NS, 100)),
         _operator("sink", 50.0),
     )
     return SimGraph(operators, ((1,), (2,), (3,), (4,), (5,), ()), {0: Regular(per_second, 100_000)})
@@ -52,9 +52,9 @@ def linear_road(per_second: float = 3e6) -> SimGraph:
         _operator("reports", 60.0, 0.99),
         _operator("project", 90.0),
         _operator("lanes", 60.0, 0.6),
-        _operator("accidents", 300.0, Window(_WINDOW_NS, 200)),
-        _operator("speed", 250.0, Window(_WINDOW_NS, 2_000)),
-        _operator("count", 220.0, Window(_WINDOW_NS, 2_000)),
+        _operator("accidents", 300.0, SimulatedWindow(_WINDOW_NS, 200)),
+        _operator("speed", 250.0, SimulatedWindow(_WINDOW_NS, 2_000)),
+        _operator("count", 220.0, SimulatedWindow(_WINDOW_NS, 2_000)),
         _operator("toll", 600.0, 0.5),
         _operator("cogroup", 600.0),
         _operator("sink", 50.0),
@@ -69,7 +69,7 @@ def taxi(per_second: float = 8e6) -> SimGraph:
         _operator("source", 90.0),
         _operator("cells", 95.0),
         _operator("filter", 45.0, 0.4),
-        _operator("window", 220.0, Window(_WINDOW_NS, 1_000)),
+        _operator("window", 220.0, SimulatedWindow(_WINDOW_NS, 1_000)),
         _operator("sink", 50.0),
     )
     return SimGraph(operators, ((1,), (2,), (3,), (4,), ()), {0: Regular(per_second, 100_000)})
@@ -79,7 +79,7 @@ WORKLOADS = {"yahoo": yahoo, "linear_road": linear_road, "taxi": taxi}
 
 
 @dataclass(frozen=True)
-class Point:
+class ScalingPoint:
     """One point of figure 5."""
 
     workload: str
@@ -102,7 +102,7 @@ def scale_queries(
     cores: int = 24,
     machine: Machine = SERVER,
     seed: int = 0,
-) -> list[Point]:
+) -> list[ScalingPoint]:
     """Figure 5 of one workload: throughput and latency by policy and number of queries.
 
     The first fifth of a run is left out of the latencies. At ten queries a simulated second is up to a
@@ -131,9 +131,9 @@ def run_of(policy: str, seconds: float, seed: int = 0) -> Run:
     )
 
 
-def _point(workload: str, policy: str, number: int, result: SimResult) -> Point:
+def _point(workload: str, policy: str, number: int, result: SimResult) -> ScalingPoint:
     settled_s = result.seconds / 5
-    return Point(
+    return ScalingPoint(
         workload,
         policy,
         number,

@@ -17,7 +17,7 @@ from penstock.binding.greedy import Greedy
 from penstock.binding.greedy_literal import GreedyLiteral
 from penstock.binding.non_blocking import NonBlocking
 from penstock.binding.shared_queue import SharedQueue
-from penstock.binding.static import Order, Static
+from penstock.binding.static import DealingOrder, Static
 
 #: The paper's 24 threads. All costs are assumed, as of a C++ engine; the benchmark puts measured ones in
 #: their place, except for ``operator_switch_ns``. ``serial_ns`` is one push and one pop on a priority queue
@@ -35,14 +35,14 @@ STATIC = ("static_interleaved", "static_by_type", "static_shuffled")
 
 #: The ways of binding by name; the greedy ones start from the order given, unless their name says another,
 #: and every seed shuffles anew. The eager ones have no tolerance: they go on rebinding on noisy loads.
-VARIANTS: dict[str, Callable[[Order, int], Rebinding]] = {
-    "static_interleaved": lambda first, seed: Rebinding(Static(Order.INTERLEAVED), NonBlocking),
-    "static_by_type": lambda first, seed: Rebinding(Static(Order.BY_TYPE), NonBlocking),
-    "static_shuffled": lambda first, seed: Rebinding(Static(Order.SHUFFLED, seed), NonBlocking),
+VARIANTS: dict[str, Callable[[DealingOrder, int], Rebinding]] = {
+    "static_interleaved": lambda first, seed: Rebinding(Static(DealingOrder.INTERLEAVED), NonBlocking),
+    "static_by_type": lambda first, seed: Rebinding(Static(DealingOrder.BY_TYPE), NonBlocking),
+    "static_shuffled": lambda first, seed: Rebinding(Static(DealingOrder.SHUFFLED, seed), NonBlocking),
     "single_queue": lambda first, seed: Rebinding(Static(), SharedQueue),
     "greedy_blocking": lambda first, seed: Rebinding(Greedy(first), Barrier),
     "greedy": lambda first, seed: Rebinding(Greedy(first), NonBlocking),
-    "greedy_by_type": lambda first, seed: Rebinding(Greedy(Order.BY_TYPE), NonBlocking),
+    "greedy_by_type": lambda first, seed: Rebinding(Greedy(DealingOrder.BY_TYPE), NonBlocking),
     "greedy_eager_blocking": lambda first, seed: Rebinding(Greedy(first, tolerance=0.0), Barrier),
     "greedy_eager": lambda first, seed: Rebinding(Greedy(first, tolerance=0.0), NonBlocking),
     "greedy_literal": lambda first, seed: Rebinding(GreedyLiteral(first), NonBlocking),
@@ -63,7 +63,7 @@ class Setting:
     seconds: float = 60.0
     every_s: float = 2.0
     machine: Machine = SERVER
-    first: Order = Order.INTERLEAVED
+    first: DealingOrder = DealingOrder.INTERLEAVED
     settled_s: float = 10.0
 
 

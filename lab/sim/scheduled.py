@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lab.sim.clock import Clock
-from lab.sim.flow import Feed, Flow
+from lab.sim.clock import SimulatedClock
+from lab.sim.flow import Flow, MergedArrivals
 from lab.sim.machine import Machine, Processor, Serial
 from lab.sim.observation import SimCounts, observation_of
 from lab.sim.operators import Group, SimGraph
@@ -54,7 +54,7 @@ class Scheduled:
 
     def __init__(self, graph: SimGraph, policy: Policy, machine: Machine, workers: int, run: Run) -> None:
         self._run, self._machine = run, machine
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.flow = Flow(graph, self.clock, run.seed, run.capacity)
         self._overheads = self.flow.recorder.overheads
         self._processor = Processor(self.clock, machine, workers, self._overheads)
@@ -65,7 +65,7 @@ class Scheduled:
             graph.topology, policy, run.turn_limit, run.epoch_ns, workers, run.rules, run.consumption
         )
         self._board = self._dispatcher.board
-        self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
+        self._feed = MergedArrivals(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         self._running: list[list[Group]] = [[] for _ in graph.operators]
         self._took_all = [True] * len(graph.operators)  # the last turn ended because it was to take no more
         self._last_operator = [-1] * workers

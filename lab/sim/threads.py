@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.sim.clock import Clock
-from lab.sim.flow import Feed, Flow
+from lab.sim.clock import SimulatedClock
+from lab.sim.flow import Flow, MergedArrivals
 from lab.sim.machine import Lock, Machine, Processor, Serial
 from lab.sim.operators import Group, SimGraph
 from lab.sim.results import SimResult
@@ -19,7 +19,7 @@ class ThreadPerOperator:
 
     def __init__(self, graph: SimGraph, machine: Machine, run: Run) -> None:
         self._run = run
-        self.clock = Clock()
+        self.clock = SimulatedClock()
         self.flow = Flow(graph, self.clock, run.seed, run.capacity)
         size = len(graph.operators)
         overheads = self.flow.recorder.overheads
@@ -27,7 +27,7 @@ class ThreadPerOperator:
         self._serial = Serial(machine, overheads)
         self._uses = machine.lock_uses if machine.holds_interpreter else 1
         self._lock = Lock()
-        self._feed = Feed(self.flow, int(run.seconds * _NS), run.mark_every_ns)
+        self._feed = MergedArrivals(self.flow, int(run.seconds * _NS), run.mark_every_ns)
         self._running: list[list[Group] | None] = [None] * size
         self._parents = graph.topology.parents
         # Sources rest from turn to turn as the engine's do, where a run is to be like the engine's.

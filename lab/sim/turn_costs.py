@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from lab.sim.operators import COLD_AFTER_NS, Window
-from penstock.metrics.turns import Turn
+from lab.sim.operators import COLD_AFTER_NS, SimulatedWindow
+from penstock.metrics.turns import TurnRecord
 
 _FEWEST = 3  # closings that tell something
 _FEWEST_TURNS = 20  # turns of an operator in one run that do
 _SECOND_NS = 1e9
 
-Turns = Mapping[str, Sequence[Turn]]  # by operator, in order
+Turns = Mapping[str, Sequence[TurnRecord]]  # by operator, in order
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Closings:
     cost_ns: float  # of one, beyond what the turn costs anyway
     emitted: float  # events that it sends
 
-    def window(self, rate: float) -> Window:
+    def window(self, rate: float) -> SimulatedWindow:
         """The same with a source of so many events per second."""
         period_ns = max(1, round(self.every / rate * _SECOND_NS))
-        return Window(period_ns, max(1, round(self.emitted)), self.cost_ns, tells_time=True)
+        return SimulatedWindow(period_ns, max(1, round(self.emitted)), self.cost_ns, tells_time=True)
 
 
 def turn_costs(runs: Iterable[Turns]) -> TurnCosts:
@@ -71,7 +71,7 @@ def turn_costs(runs: Iterable[Turns]) -> TurnCosts:
     )
 
 
-def closings_of(turns: Sequence[Turn], source: Sequence[Turn]) -> Closings | None:
+def closings_of(turns: Sequence[TurnRecord], source: Sequence[TurnRecord]) -> Closings | None:
     """From the turns of an operator and of its source in one run; None if it does not work in bursts, or too
     few were seen."""
     closing = [turn for turn in turns if turn.emitted]
@@ -94,7 +94,7 @@ def closings_of(turns: Sequence[Turn], source: Sequence[Turn]) -> Closings | Non
     )
 
 
-def _typical_turn(turns: Sequence[Turn]) -> tuple[float, float, float] | None:
+def _typical_turn(turns: Sequence[TurnRecord]) -> tuple[float, float, float] | None:
     """Medians over the turns with events in which nothing closed: how long they took, their events, and how
     cold the operator was before, from 0 to 1. None if there were too few."""
     log: NDArray[np.float64] = np.array(turns, np.float64).reshape(-1, 4)
@@ -110,7 +110,7 @@ def _typical_turn(turns: Sequence[Turn]) -> tuple[float, float, float] | None:
     return float(np.median(took_ns[1:][counts])), float(events), float(np.median(coldness))
 
 
-def _line(turns: Sequence[Turn]) -> tuple[float, float]:
+def _line(turns: Sequence[TurnRecord]) -> tuple[float, float]:
     """What a turn costs and what an event costs, by least squares."""
     taken = np.array([turn.taken for turn in turns], np.float64)
     took_ns = np.array([turn.took_ns for turn in turns], np.float64)

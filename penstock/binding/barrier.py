@@ -6,10 +6,10 @@ from enum import Enum, auto
 
 from penstock.binding.installation import Installation
 from penstock.binding.policy import Binding
-from penstock.binding.tasks import IDLE, WAIT, Action, Rebind, Step, Task
+from penstock.binding.tasks import IDLE, WAIT, Action, BlockTask, Rebind, ThreadStep
 
 
-class Phase(Enum):
+class BarrierPhase(Enum):
     RUNNING = auto()
     ARRIVING = auto()  # a binding is requested: threads come to the first barrier
     MOVING = auto()  # all are there and the owners are stored: threads move their tasks to the second
@@ -25,7 +25,7 @@ class Barrier(Installation):
     name = "barrier"
 
     def _prepare(self) -> None:
-        self.phase = Phase.RUNNING
+        self.phase = BarrierPhase.RUNNING
         self._there: set[int] = set()  # threads at the barrier of this phase
         self._requested_ns = 0
         self._is_outdated = False  # a request came while tasks were being moved
@@ -36,15 +36,15 @@ class Barrier(Installation):
             if moves == 0:
                 return 0
             self.requested = list(binding)
-            if self.phase is Phase.MOVING:
+            if self.phase is BarrierPhase.MOVING:
                 self._is_outdated = True
-            if self.phase is Phase.RUNNING:
+            if self.phase is BarrierPhase.RUNNING:
                 self._requested_ns = now_ns
-                self._enter(Phase.ARRIVING)
+                self._enter(BarrierPhase.ARRIVING)
         return moves
 
-    def step(self, thread: int, now_ns: int) -> Step:
-        if self.phase is not Phase.RUNNING:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
+        if self.phase is not BarrierPhase.RUNNING:
             with self._guard:
                 at_barrier = self._step_to_barrier(thread, now_ns)
             if at_barrier is not None:
@@ -52,30 +52,30 @@ class Barrier(Installation):
         task = self.queues[thread].take()
         if task is None:
             return IDLE
-        assert isinstance(task, Task)
+        assert isinstance(task, BlockTask)
         if not self.may_run(thread, task.operator):
             return self._forward(thread, task)
         return self._receive(thread, task)
 
-    def _step_to_barrier(self, thread: int, now_ns: int) -> Step | None:
+    def _step_to_barrier(self, thread: int, now_ns: int) -> ThreadStep | None:
         """Comes to the barrier of this phase; the last one there leads on to the next phase."""
-        if self.phase is Phase.RUNNING:
+        if self.phase is BarrierPhase.RUNNING:
             return None
         if thread in self._there:
             return WAIT
-        if self.phase is Phase.ARRIVING:
+        if self.phase is BarrierPhase.ARRIVING:
             self._there.add(thread)
             if len(self._there) < self.threads:
                 return WAIT
             self._store(thread, now_ns)
-            self._enter(Phase.MOVING)
+            self._enter(BarrierPhase.MOVING)
         self._move(thread)
         self._there.add(thread)
         if len(self._there) == self.threads:
             self._requested_ns = now_ns
-            self._enter(Phase.ARRIVING if self._is_outdated else Phase.RUNNING)
+            self._enter(BarrierPhase.ARRIVING if self._is_outdated else BarrierPhase.RUNNING)
             self._is_outdated = False
-        return Step(Action.MOVE)
+        return ThreadStep(Action.MOVE)
 
     def _store(self, thread: int, now_ns: int) -> None:
         for operator, owner in enumerate(self.requested):
@@ -85,7 +85,7 @@ class Barrier(Installation):
 
     def _move(self, thread: int) -> None:
         queue = self.queues[thread]
-        tasks: list[Task | Rebind] = []
+        tasks: list[BlockTask | Rebind] = []
         while (task := queue.take()) is not None:
             tasks.append(task)
         for task in tasks:
@@ -93,7 +93,7 @@ class Barrier(Installation):
             self._counters[thread].forwarded += to != thread
             self.queues[to].put(task)
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: BarrierPhase) -> None:
         self._there.clear()
         self.phase = phase
         for queue in self.queues:

@@ -11,18 +11,18 @@ from penstock.binding.installation import Installation
 from penstock.binding.non_blocking import NonBlocking
 from penstock.binding.policy import BindingPolicy
 from penstock.binding.shared_queue import SharedQueue
-from penstock.binding.static import Order, Static
+from penstock.binding.static import DealingOrder, Static
 from penstock.query.errors import PenstockError
 
 BINDINGS: dict[str, Callable[[], BindingPolicy]] = {
     "greedy": Greedy,
-    "greedy_by_type": lambda: Greedy(Order.BY_TYPE, name="greedy_by_type"),
+    "greedy_by_type": lambda: Greedy(DealingOrder.BY_TYPE, name="greedy_by_type"),
     "greedy_eager": lambda: Greedy(tolerance=0.0, name="greedy_eager"),
     "greedy_literal": GreedyLiteral,
     "static": Static,
     "static_interleaved": Static,
-    "static_by_type": lambda: Static(Order.BY_TYPE),
-    "static_shuffled": lambda: Static(Order.SHUFFLED),
+    "static_by_type": lambda: Static(DealingOrder.BY_TYPE),
+    "static_shuffled": lambda: Static(DealingOrder.SHUFFLED),
 }
 
 INSTALLATIONS: dict[str, type[Installation]] = {

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from penstock.binding.policy import Binding, Load
-from penstock.binding.static import Order, round_robin
+from penstock.binding.static import DealingOrder, round_robin
 from penstock.query.errors import PenstockError
 
 #: More than measured loads vary by from one look to the next; threads this uneven still meet their deadlines.
@@ -30,7 +30,7 @@ class Greedy:
     than that share of an average thread stay where they are.
     """
 
-    order: Order = Order.INTERLEAVED  # of the binding that it starts with
+    order: DealingOrder = DealingOrder.INTERLEAVED  # of the binding that it starts with
     tolerance: float = DEFAULT_TOLERANCE
     name: str = "greedy"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.binding.policy import Binding, Load
-from penstock.binding.static import Order, round_robin
+from penstock.binding.static import DealingOrder, round_robin
 from penstock.binding.workload import average_workload, thread_workloads
 
 
@@ -15,7 +15,7 @@ from penstock.binding.workload import average_workload, thread_workloads
 class GreedyLiteral:
     """Line by line, except that the sort keeps the operators' ids, which line 11 needs."""
 
-    order: Order = Order.INTERLEAVED
+    order: DealingOrder = DealingOrder.INTERLEAVED
     name: str = "greedy_literal"
 
     @property

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 from penstock.binding.policy import Binding
-from penstock.binding.tasks import Action, Rebind, Step, Task, TaskQueue
+from penstock.binding.tasks import Action, BlockTask, Rebind, TaskQueue, ThreadStep
 from penstock.metrics.rebinding import RebindCounters, RebindMetrics
 
 
@@ -27,7 +27,7 @@ class Line:
     def __init__(self) -> None:
         self.sent = 0  # tasks stamped so far: the next one's sequence number
         self.done = 0  # tasks processed so far: the sequence number that is due
-        self.parked: dict[int, Task] = {}  # those that came too early, by sequence number
+        self.parked: dict[int, BlockTask] = {}  # those that came too early, by sequence number
 
 
 class Installation(ABC):
@@ -70,10 +70,10 @@ class Installation(ABC):
         self.deliver(task, thread)
         return thread
 
-    def stamp(self, edge: int, payload: Any = None, priority: int = 0) -> Task:
+    def stamp(self, edge: int, payload: Any = None, priority: int = 0) -> BlockTask:
         """The next task of an edge. Only whoever runs the writing operator may call it."""
         line = self._lines[edge]
-        task = Task(self.readers[edge], edge, line.sent, priority, payload)
+        task = BlockTask(self.readers[edge], edge, line.sent, priority, payload)
         line.sent += 1
         return task
 
@@ -81,7 +81,7 @@ class Installation(ABC):
         """The thread to send to. It may own the operator no more by the time the task is there."""
         return self.owners[operator]
 
-    def deliver(self, task: Task, thread: int) -> None:
+    def deliver(self, task: BlockTask, thread: int) -> None:
         self.queues[thread].put(task)
 
     # -- for whoever decides ---------------------------------------------------------------------
@@ -93,10 +93,10 @@ class Installation(ABC):
     # -- for threads -----------------------------------------------------------------------------
 
     @abstractmethod
-    def step(self, thread: int, now_ns: int) -> Step:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
         """Takes the next task out of the thread's queue and says what became of it."""
 
-    def finish(self, thread: int, task: Task, now_ns: int) -> None:
+    def finish(self, thread: int, task: BlockTask, now_ns: int) -> None:
         """The thread has processed the task, and delivered all that this emitted."""
         line = self._lines[task.edge]
         line.done += 1
@@ -130,18 +130,18 @@ class Installation(ABC):
     def _make_queues(self, queue: Callable[[], TaskQueue]) -> list[TaskQueue]:
         return [queue() for _ in range(self.threads)]
 
-    def _receive(self, thread: int, task: Task) -> Step:
+    def _receive(self, thread: int, task: BlockTask) -> ThreadStep:
         """The task's operator belongs to this thread: process the task if it is due, else park it."""
         line = self._lines[task.edge]
         if task.sequence == line.done:
-            return Step(Action.PROCESS, task)
+            return ThreadStep(Action.PROCESS, task)
         line.parked[task.sequence] = task
         self._counters[thread].parked += 1
-        return Step(Action.PARK, task)
+        return ThreadStep(Action.PARK, task)
 
-    def _forward(self, thread: int, task: Task | Rebind) -> Step:
+    def _forward(self, thread: int, task: BlockTask | Rebind) -> ThreadStep:
         """It was in the wrong queue. Should the owner change before it is there, it is forwarded again."""
         to = self.address(task.operator)
         self._counters[thread].forwarded += 1
         self.queues[to].put(task)
-        return Step(Action.FORWARD, task, to)
+        return ThreadStep(Action.FORWARD, task, to)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.binding.installation import Installation
 from penstock.binding.policy import Binding
-from penstock.binding.tasks import IDLE, Action, Rebind, Step
+from penstock.binding.tasks import IDLE, Action, Rebind, ThreadStep
 
 
 class NonBlocking(Installation):
@@ -45,7 +45,7 @@ class NonBlocking(Installation):
                 addressed.append((self.address(operator), rebind))
         return addressed
 
-    def step(self, thread: int, now_ns: int) -> Step:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
         task = self.queues[thread].take()
         if task is None:
             return IDLE
@@ -55,12 +55,12 @@ class NonBlocking(Installation):
             return self._store(thread, task, now_ns)
         return self._receive(thread, task)
 
-    def _store(self, thread: int, rebind: Rebind, now_ns: int) -> Step:
+    def _store(self, thread: int, rebind: Rebind, now_ns: int) -> ThreadStep:
         counters, operator = self._counters[thread], rebind.operator
         if rebind.generation < self._stored[operator]:
             counters.overtaken += 1
-            return Step(Action.OVERTAKEN, rebind)
+            return ThreadStep(Action.OVERTAKEN, rebind)
         self._stored[operator] = rebind.generation
         counters.record_rebind(now_ns - rebind.requested_ns)
         self.owners[operator] = rebind.thread  # last: from here on the operator belongs to the other
-        return Step(Action.REBIND, rebind, rebind.thread)
+        return ThreadStep(Action.REBIND, rebind, rebind.thread)

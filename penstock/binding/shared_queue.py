@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.binding.installation import Installation
 from penstock.binding.policy import Binding
-from penstock.binding.tasks import IDLE, Action, Step, Task, TaskQueue
+from penstock.binding.tasks import IDLE, Action, BlockTask, TaskQueue, ThreadStep
 
 
 class SharedQueue(Installation):
@@ -33,21 +33,21 @@ class SharedQueue(Installation):
     def request(self, binding: Binding, now_ns: int) -> int:
         return 0
 
-    def step(self, thread: int, now_ns: int) -> Step:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
         with self._guard:
             task = self.queues[thread].take()
             if task is None:
                 return IDLE
-            assert isinstance(task, Task)
+            assert isinstance(task, BlockTask)
             if self._is_busy[task.operator]:
                 self._lines[task.edge].parked[task.sequence] = task
                 self._counters[thread].parked += 1
-                return Step(Action.PARK, task)
+                return ThreadStep(Action.PARK, task)
             step = self._receive(thread, task)
             self._is_busy[task.operator] = step.action is Action.PROCESS
             return step
 
-    def finish(self, thread: int, task: Task, now_ns: int) -> None:
+    def finish(self, thread: int, task: BlockTask, now_ns: int) -> None:
         with self._guard:
             self._lines[task.edge].done += 1
             self._is_busy[task.operator] = False

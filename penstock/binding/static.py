@@ -11,7 +11,7 @@ from typing import Any
 from penstock.binding.policy import Binding, Load
 
 
-class Order(Enum):
+class DealingOrder(Enum):
     """In which order the operators are dealt out to the threads."""
 
     INTERLEAVED = "interleaved"  # as in the graph, so query by query
@@ -20,7 +20,7 @@ class Order(Enum):
 
 
 def round_robin(
-    kinds: Sequence[str], threads: int, order: Order = Order.INTERLEAVED, seed: int = 0
+    kinds: Sequence[str], threads: int, order: DealingOrder = DealingOrder.INTERLEAVED, seed: int = 0
 ) -> Binding:
     """Deals the operators out to the threads, one each in turn.
 
@@ -30,11 +30,11 @@ def round_robin(
     (0, 1, 1, 0, 0)
     """
     operators = list(range(len(kinds)))
-    if order is Order.BY_TYPE:
+    if order is DealingOrder.BY_TYPE:
         # kinds in the order in which they first appear, so that a source stays on the first thread
         first = {kind: position for position, kind in reversed(list(enumerate(kinds)))}
         operators.sort(key=lambda operator: first[kinds[operator]])
-    elif order is Order.SHUFFLED:
+    elif order is DealingOrder.SHUFFLED:
         Random(seed).shuffle(operators)
     binding = [0] * len(kinds)
     for position, operator in enumerate(operators):
@@ -46,7 +46,7 @@ def round_robin(
 class Static:
     """The binding that it starts with stays."""
 
-    order: Order = Order.INTERLEAVED
+    order: DealingOrder = DealingOrder.INTERLEAVED
     seed: int = 0
 
     @property

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 
-class Task(NamedTuple):
+class BlockTask(NamedTuple):
     """A block of an edge that waits for the operator which reads that edge."""
 
     operator: int
@@ -39,16 +39,16 @@ class Action(Enum):
     MOVE = auto()  # at a barrier: its misplaced tasks went to their new owners
 
 
-class Step(NamedTuple):
+class ThreadStep(NamedTuple):
     """One step of a thread."""
 
     action: Action
-    task: Task | Rebind | None = None
+    task: BlockTask | Rebind | None = None
     to: int = -1
 
 
-IDLE = Step(Action.IDLE)
-WAIT = Step(Action.WAIT)
+IDLE = ThreadStep(Action.IDLE)
+WAIT = ThreadStep(Action.WAIT)
 
 
 class TaskQueue:
@@ -58,16 +58,16 @@ class TaskQueue:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int, Task | Rebind]] = []
+        self._heap: list[tuple[int, int, int, BlockTask | Rebind]] = []
         self._arrivals = 0
 
-    def put(self, task: Task | Rebind) -> None:
+    def put(self, task: BlockTask | Rebind) -> None:
         """Adds one; called by any thread."""
         self._arrivals += 1
-        rank, priority = (1, task.priority) if isinstance(task, Task) else (0, 0)
+        rank, priority = (1, task.priority) if isinstance(task, BlockTask) else (0, 0)
         heappush(self._heap, (rank, priority, self._arrivals, task))
 
-    def take(self) -> Task | Rebind | None:
+    def take(self) -> BlockTask | Rebind | None:
         """The first; called by the owning thread only. None if there is none."""
         return heappop(self._heap)[3] if self._heap else None
 

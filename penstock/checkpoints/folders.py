@@ -14,7 +14,7 @@ from penstock.checkpoints.planned import Planned
 from penstock.checkpoints.positions import PartitionProgress, Progress
 from penstock.query.explain import describe
 from penstock.query.function_versions import described, is_changed
-from penstock.query.graph import Graph, Node, Port
+from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.identity import stable_content
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.state.errors import StateError
@@ -111,7 +111,7 @@ def alike(graph: Graph) -> dict[str, int]:
     return {name: counted[meaning] for name, meaning in meanings.items()}
 
 
-def _computes(plan: Planned, node: Node) -> str:
+def _computes(plan: Planned, node: QueryVertex) -> str:
     """What an operator does, with the columns that its state can have."""
     reads = node.spec.state_columns()
     inputs = "; ".join(

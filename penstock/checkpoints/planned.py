@@ -7,7 +7,7 @@ from typing import Protocol
 
 from penstock.cep.selections.detection_graph import for_many_tasks
 from penstock.operators.by_start import with_instances
-from penstock.operators.run.plan import Plan, plan
+from penstock.operators.run.plan import LayoutPlan, plan
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.graph import Graph
 
@@ -19,7 +19,7 @@ class Planned(Protocol):
     def graph(self) -> Graph: ...
 
     @property
-    def layouts(self) -> Plan: ...
+    def layouts(self) -> LayoutPlan: ...
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PlannedGraph:
     """Nothing but that."""
 
     graph: Graph
-    layouts: Plan
+    layouts: LayoutPlan
 
 
 def planned(graph: Graph) -> PlannedGraph:

@@ -1,1 +1,1 @@
-"""The node runtime: the graph in one process, on a fixed pool of threads, without a JVM."""
+"""The engine: operators take turns on the workers of one process, without a JVM."""

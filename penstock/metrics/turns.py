@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from penstock.metrics.operators import OperatorCounters
 
 
-class Turn(NamedTuple):
+class TurnRecord(NamedTuple):
     """One turn of an operator."""
 
     began_ns: int
@@ -16,7 +16,7 @@ class Turn(NamedTuple):
     emitted: int  # events, on its main output
 
 
-class Written(Protocol):
+class OutputCount(Protocol):
     """An output, which counts what it was given."""
 
     @property
@@ -30,7 +30,7 @@ class Logged(Protocol):
     def id(self) -> str: ...
 
     @property
-    def out(self) -> Written | None: ...
+    def out(self) -> OutputCount | None: ...
 
 
 class TurnLog:
@@ -40,7 +40,7 @@ class TurnLog:
     """
 
     def __init__(self) -> None:
-        self.turns: dict[str, list[Turn]] = {}
+        self.turns: dict[str, list[TurnRecord]] = {}
 
     def counters(self, operator: Logged) -> OperatorCounters:
         """Counters for an operator that also tell the log of its turns."""
@@ -50,7 +50,7 @@ class TurnLog:
 class _TellingCounters(OperatorCounters):
     __slots__ = ("_emitted", "_operator", "_turns")
 
-    def __init__(self, operator: Logged, turns: list[Turn]) -> None:
+    def __init__(self, operator: Logged, turns: list[TurnRecord]) -> None:
         super().__init__()
         self._operator, self._turns, self._emitted = operator, turns, 0
 
@@ -58,5 +58,5 @@ class _TellingCounters(OperatorCounters):
         super().record_turn(began_ns, ended_ns, taken, ready_since_ns)
         out = self._operator.out
         written = out.written if out is not None else 0
-        self._turns.append(Turn(began_ns, ended_ns - began_ns, taken, written - self._emitted))
+        self._turns.append(TurnRecord(began_ns, ended_ns - began_ns, taken, written - self._emitted))
         self._emitted = written

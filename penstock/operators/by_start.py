@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.patterns.by_start import GIVEN, INSTANCE, START
 from penstock.query.steps import MatchMergeSpec, MatchSpec, MatchSplitSpec
 from penstock.query.steps.spec import Spec
@@ -22,7 +22,7 @@ def with_instances(graph: Graph) -> Graph:
     """The graph with three steps in place of every match that has a degree; the merger keeps its id."""
     if not any(isinstance(node.spec, MatchSpec) and node.spec.degree for node in graph):
         return graph
-    nodes: list[Node] = []
+    nodes: list[QueryVertex] = []
     splitters: dict[str, str] = {}
     for node in graph.nodes:
         # The late events of a match are those that its splitter leaves out.
@@ -47,7 +47,7 @@ def is_by_instance(spec: Spec) -> bool:
     return isinstance(spec, MatchSpec) and spec.by_start
 
 
-def _steps(graph: Graph, node: Node, spec: MatchSpec) -> tuple[Node, Node, Node]:
+def _steps(graph: Graph, node: QueryVertex, spec: MatchSpec) -> tuple[QueryVertex, QueryVertex, QueryVertex]:
     assert spec.degree is not None
     plain = replace(spec, degree=None)
     (source,) = node.inputs

@@ -8,14 +8,14 @@ from penstock.placement.first_fit import FirstFit
 from penstock.placement.metis import Metis
 from penstock.placement.network import GraphNetwork
 from penstock.placement.partitioner import Partitioner
-from penstock.placement.round_robin import RoundRobin
+from penstock.placement.round_robin import RoundRobinPlacement
 from penstock.query.errors import PenstockError
 
 PARTITIONERS: dict[str, Callable[[], Partitioner]] = {
     "metis": Metis,
     "network": GraphNetwork,
     "first_fit": FirstFit,
-    "round_robin": RoundRobin,
+    "round_robin": RoundRobinPlacement,
 }
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.placement.nodes import Node
+from penstock.placement.nodes import Host
 from penstock.query.errors import PenstockError
 
 #: ξ: no node is filled beyond this share of what it can do (ms-stream 7.3).
@@ -25,7 +25,7 @@ class Deployment:
     def complete(self) -> bool:
         return not self.unplaced
 
-    def loads(self, group_loads: Sequence[float], nodes: Sequence[Node]) -> dict[int, float]:
+    def loads(self, group_loads: Sequence[float], nodes: Sequence[Host]) -> dict[int, float]:
         """The share of its capacity that every activated node then uses."""
         found = {number: node.load for number, node in enumerate(nodes) if node.active}
         for group, number in self.node_of.items():
@@ -34,7 +34,7 @@ class Deployment:
 
 
 def deploy(
-    group_loads: Sequence[float], nodes: Sequence[Node], threshold: float = DEFAULT_THRESHOLD
+    group_loads: Sequence[float], nodes: Sequence[Host], threshold: float = DEFAULT_THRESHOLD
 ) -> Deployment:
     """A node for every group: at most one group each (eq. 22), activated nodes first.
 
@@ -70,12 +70,12 @@ def deploy(
     return Deployment(dict(sorted(node_of.items())), unplaced, woken)
 
 
-def fits(group_load: float, node: Node, threshold: float) -> bool:
+def fits(group_load: float, node: Host, threshold: float) -> bool:
     """R_g + R_cn ≤ ξ (eq. 37), for a node of any capacity."""
     return group_load + node.load <= threshold * node.capacity + 1e-12  # sums that differ by rounding only
 
 
-def _why(load: float, free: Sequence[int], nodes: Sequence[Node], threshold: float) -> str:
+def _why(load: float, free: Sequence[int], nodes: Sequence[Host], threshold: float) -> str:
     if not free:
         return "every node has a group already: fewer groups, or more nodes"
     room = max(threshold * nodes[number].capacity - nodes[number].load for number in free)

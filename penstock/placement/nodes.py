@@ -10,7 +10,7 @@ from penstock.query.errors import PenstockError
 
 
 @dataclass(frozen=True)
-class Node:
+class Host:
     """A machine. ``load`` is what runs there without the tasks to be placed, in the unit of ``capacity``."""
 
     name: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.placement.metis import Metis
 from penstock.placement.partitioner import Partitioner, members
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 
 #: Queries by group, in a fixed order.
 QueryGroups = tuple[tuple[str, ...], ...]
@@ -110,5 +110,5 @@ def shared_work(work: QueryWork) -> TaskGraph:
             loads[one] += cost / len(places)
             for other in places[index + 1 :]:
                 rates[one, other] = rates.get((one, other), 0.0) + cost / (len(places) - 1)
-    edges = tuple(Edge(one, other, rate) for (one, other), rate in rates.items())
+    edges = tuple(TaskEdge(one, other, rate) for (one, other), rate in rates.items())
     return TaskGraph(tuple(loads), edges, tuple(queries))

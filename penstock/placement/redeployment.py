@@ -8,7 +8,7 @@ from enum import Enum
 
 from penstock.placement.deployment import DEFAULT_THRESHOLD, Deployment, deploy
 from penstock.placement.metis import Metis
-from penstock.placement.nodes import Node, node_imbalance
+from penstock.placement.nodes import Host, node_imbalance
 from penstock.placement.partitioner import Partitioner, renumbered
 from penstock.placement.quality import group_loads
 from penstock.placement.task_graph import TaskGraph
@@ -20,7 +20,7 @@ DEFAULT_IMBALANCE = 0.4
 Placement = tuple[int, ...]
 
 
-class Outcome(Enum):
+class RedeploymentOutcome(Enum):
     """What came of looking."""
 
     BALANCED = "balanced"  # LIN is within η
@@ -52,10 +52,10 @@ class MoveCosts:
 
 
 @dataclass(frozen=True)
-class Decision:
+class RedeploymentDecision:
     """The outcome, with what is expected of it beforehand."""
 
-    outcome: Outcome
+    outcome: RedeploymentOutcome
     placement: Placement  # what holds from now on
     lin_before: float
     lin_expected: float  # of the plan, whether it is carried out or not
@@ -65,7 +65,7 @@ class Decision:
     deployment: Deployment | None = None
 
 
-def utilisation(graph: TaskGraph, nodes: Sequence[Node], placement: Placement) -> dict[int, float]:
+def utilisation(graph: TaskGraph, nodes: Sequence[Host], placement: Placement) -> dict[int, float]:
     """The share of its capacity that every activated node uses, by node."""
     loads = {number: node.load for number, node in enumerate(nodes) if node.active}
     for task, number in enumerate(placement):
@@ -75,7 +75,7 @@ def utilisation(graph: TaskGraph, nodes: Sequence[Node], placement: Placement) -
 
 def decide(
     graph: TaskGraph,
-    nodes: Sequence[Node],
+    nodes: Sequence[Host],
     placement: Placement,
     groups: int,
     *,
@@ -83,30 +83,32 @@ def decide(
     imbalance: float = DEFAULT_IMBALANCE,
     threshold: float = DEFAULT_THRESHOLD,
     costs: MoveCosts | None = None,
-) -> Decision:
+) -> RedeploymentDecision:
     """Looks at the nodes once; ``nodes`` have the loads of everything but these tasks."""
     costs = costs or MoveCosts()
     before = utilisation(graph, nodes, placement)
     lin = node_imbalance(before.values())
     if lin <= imbalance:
-        return Decision(Outcome.BALANCED, placement, lin, lin)
+        return RedeploymentDecision(RedeploymentOutcome.BALANCED, placement, lin, lin)
     of = renumbered((partitioner or Metis()).partition(graph, groups))  # no node is woken for an empty group
     deployment = deploy(group_loads(graph, of, len(set(of))).tolist(), nodes, threshold)
     if not deployment.complete:
-        return Decision(Outcome.UNPLACEABLE, placement, lin, lin, deployment=deployment)
+        return RedeploymentDecision(
+            RedeploymentOutcome.UNPLACEABLE, placement, lin, lin, deployment=deployment
+        )
     planned = tuple(deployment.node_of[group] for group in of)
     after = utilisation(graph, nodes, planned)
     expected = node_imbalance(after.values())
     moved = tuple(task for task, number in enumerate(planned) if number != placement[task])
     gain_s = (_worst(before) - _worst(after)) * costs.lasts_s
     cost_s = costs.of(moved, graph.loads)
-    outcome = Outcome.MOVE
+    outcome = RedeploymentOutcome.MOVE
     if expected >= lin or gain_s <= 0.0:
-        outcome = Outcome.NO_BETTER
+        outcome = RedeploymentOutcome.NO_BETTER
     elif gain_s <= cost_s:
-        outcome = Outcome.NOT_WORTH_IT
-    chosen = planned if outcome is Outcome.MOVE else placement
-    return Decision(outcome, chosen, lin, expected, gain_s, cost_s, moved, deployment)
+        outcome = RedeploymentOutcome.NOT_WORTH_IT
+    chosen = planned if outcome is RedeploymentOutcome.MOVE else placement
+    return RedeploymentDecision(outcome, chosen, lin, expected, gain_s, cost_s, moved, deployment)
 
 
 def _worst(shares: Mapping[int, float]) -> float:

@@ -9,7 +9,7 @@ from penstock.placement.task_graph import TaskGraph
 
 
 @dataclass(frozen=True)
-class RoundRobin:
+class RoundRobinPlacement:
     """Even in number, blind to load and traffic.
 
     >>> RoundRobin().partition(TaskGraph((1.0, 9.0, 1.0), ()), 2)

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Edge:
+class TaskEdge:
     """What one task sends to another, in any one unit: rows, messages or bytes per second."""
 
     sender: int
@@ -30,7 +30,7 @@ class TaskGraph:
     loads: tuple[
         float, ...
     ]  # the diagonal of B: the share of a node, or the time per second, that a task takes
-    edges: tuple[Edge, ...]
+    edges: tuple[TaskEdge, ...]
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class TaskGraph:
         (Edge(sender=0, receiver=1, rate=100.0),)
         """
         number = {name: place for place, name in enumerate(loads)}
-        edges = tuple(Edge(number[a], number[b], rate) for (a, b), rate in rates.items())
+        edges = tuple(TaskEdge(number[a], number[b], rate) for (a, b), rate in rates.items())
         return cls(tuple(loads.values()), edges, tuple(loads))
 
     def __len__(self) -> int:
@@ -87,7 +87,7 @@ class TaskGraph:
         """Some tasks with the edges between them, numbered in the order given."""
         number = {task: place for place, task in enumerate(tasks)}
         edges = tuple(
-            Edge(number[edge.sender], number[edge.receiver], edge.rate)
+            TaskEdge(number[edge.sender], number[edge.receiver], edge.rate)
             for edge in self.edges
             if edge.sender in number and edge.receiver in number
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.query.connectors import Sink, Source
 from penstock.query.durations import Duration, duration_us
 from penstock.query.errors import Origin, QueryError, Writing
-from penstock.query.graph import Graph, Input, Node
+from penstock.query.graph import Graph, Input, QueryVertex
 from penstock.query.identity import Identity, identities
 from penstock.query.step import Feed, Scope, Step, check_name
 from penstock.query.steps import SinkSpec, SourceSpec
@@ -130,7 +130,7 @@ class GraphBuilder:
         for unit in units:
             step = unit.steps[0]
             nodes.append(
-                Node(
+                QueryVertex(
                     ids[unit],
                     step.spec,
                     inputs(unit.query, step.inputs),
@@ -143,7 +143,7 @@ class GraphBuilder:
             owner = None if share else name
             feed = query.feed
             nodes.append(
-                Node(
+                QueryVertex(
                     name,
                     SinkSpec(query.sink),
                     inputs(owner, (feed,)),
@@ -246,7 +246,7 @@ def _in_order(ends: Iterable[Step]) -> list[Step]:
     return list(done)
 
 
-def _with_queries(nodes: list[Node]) -> list[Node]:
+def _with_queries(nodes: list[QueryVertex]) -> list[QueryVertex]:
     """Tells every node which sinks its events can reach."""
     reached: defaultdict[Hashable, set[str]] = defaultdict(set)
     for node in reversed(nodes):
@@ -255,7 +255,7 @@ def _with_queries(nodes: list[Node]) -> list[Node]:
         for source in node.inputs:
             reached[source.node] |= reached[node.id]
     return [
-        Node(
+        QueryVertex(
             node.id,
             node.spec,
             node.inputs,

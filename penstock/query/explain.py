@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.query.graph import Graph, Node, Port
+from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.steps.spec import Spec
 
@@ -51,7 +51,7 @@ def explain_mermaid(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def is_shared(node: Node) -> bool:
+def is_shared(node: QueryVertex) -> bool:
     """Whether several queries read the operator."""
     return len(node.queries) > 1
 
@@ -68,9 +68,9 @@ def describe(spec: Spec) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _tree(graph: Graph, root: Node, told: set[str], places: Mapping[str, str]) -> Iterator[str]:
+def _tree(graph: Graph, root: QueryVertex, told: set[str], places: Mapping[str, str]) -> Iterator[str]:
     """Depth first, without recursion: (node, port it is read from, indents so far, is it the last child)."""
-    stack: list[tuple[Node, Port, str, str]] = [(root, Port.MAIN, "", "")]
+    stack: list[tuple[QueryVertex, Port, str, str]] = [(root, Port.MAIN, "", "")]
     while stack:
         node, port, indent, branch = stack.pop()
         via = "" if port is Port.MAIN else f"[{port.value}] "
@@ -93,7 +93,7 @@ def _tree(graph: Graph, root: Node, told: set[str], places: Mapping[str, str]) -
             stack.append((reader, source, below, "└─ " if index == len(readers) - 1 else "├─ "))
 
 
-def _mark(node: Node) -> str:
+def _mark(node: QueryVertex) -> str:
     return f"(shared by {len(node.queries)} queries)" if is_shared(node) else ""
 
 

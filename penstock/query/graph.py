@@ -34,7 +34,7 @@ class Input:
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class QueryVertex:
     """One operator of the graph."""
 
     id: str
@@ -67,9 +67,9 @@ class Node:
 class Graph:
     """All queries of an app. Nodes are in topological order: inputs stand before those who read them."""
 
-    nodes: tuple[Node, ...]
-    _by_id: dict[str, Node] = field(default_factory=dict, repr=False)
-    _readers: dict[Input, list[tuple[Node, int]]] = field(default_factory=dict, repr=False)
+    nodes: tuple[QueryVertex, ...]
+    _by_id: dict[str, QueryVertex] = field(default_factory=dict, repr=False)
+    _readers: dict[Input, list[tuple[QueryVertex, int]]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self._by_id.update((node.id, node) for node in self.nodes)
@@ -77,10 +77,10 @@ class Graph:
             for index, source in enumerate(node.inputs):
                 self._readers.setdefault(source, []).append((node, index))
 
-    def __getitem__(self, node_id: str) -> Node:
+    def __getitem__(self, node_id: str) -> QueryVertex:
         return self._by_id[node_id]
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[QueryVertex]:
         return iter(self.nodes)
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class Graph:
             case _ as port:
                 assert_never(port)
 
-    def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[Node, int]]:
+    def consumers(self, node_id: str, port: Port = Port.MAIN) -> list[tuple[QueryVertex, int]]:
         """Who reads this output, and as which of their inputs."""
         return list(self._readers.get(Input(node_id, port), ()))
 

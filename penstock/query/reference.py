@@ -62,7 +62,7 @@ _FACES = {
 }
 #: Rooms of functions, and what is in them.
 _ROOMS = {
-    "choices": "Choices between values",
+    "choices": "Functions choosing between values",
     "numbers": "Functions of numbers",
     "texts": "Functions of strings",
     "times": "Functions of timestamps",

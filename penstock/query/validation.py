@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from penstock.query.errors import Origin, QueryError
-from penstock.query.graph import Graph, Node, Port
+from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.steps import SinkSpec, SourceSpec
 
 
-def checked_graph(nodes: Iterable[Node]) -> Graph:
+def checked_graph(nodes: Iterable[QueryVertex]) -> Graph:
     """A graph of these nodes in topological order; refuses cycles and inputs that do not fit."""
-    by_id: dict[str, Node] = {}
+    by_id: dict[str, QueryVertex] = {}
     for node in nodes:
         if node.id in by_id:
             raise QueryError(
@@ -32,7 +32,7 @@ def checked_graph(nodes: Iterable[Node]) -> Graph:
     return Graph(tuple(by_id[node_id] for node_id in order))
 
 
-def _check_inputs(node: Node, by_id: dict[str, Node]) -> None:
+def _check_inputs(node: QueryVertex, by_id: dict[str, QueryVertex]) -> None:
     wanted, got = node.spec.inputs, len(node.inputs)
     if got == 0 if wanted is None else got != wanted:
         count = {0: "no input", 2: "2 inputs"}.get(1 if wanted is None else wanted, "1 input")

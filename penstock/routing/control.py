@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from penstock.query.errors import PenstockError
 from penstock.routing.imbalance import load_imbalance
-from penstock.routing.load import DEFAULT_MU, Observed, combined_loads, task_loads
-from penstock.routing.rebalancer import DEFAULT_CHI, Plan, Rebalancer
+from penstock.routing.load import DEFAULT_MU, MeasuredLoad, combined_loads, task_loads
+from penstock.routing.rebalancer import DEFAULT_CHI, Rebalancer, RoutePlan
 from penstock.routing.route import Move, Route
 
 
 @dataclass(frozen=True)
-class Memory:
+class LoadHistory:
     """What the control remembers from look to look."""
 
     loads: tuple[float, ...] = ()  # smoothed, by virtual partition
@@ -30,7 +30,7 @@ class Memory:
 class Decision:
     """What one look came to."""
 
-    planned: Plan
+    planned: RoutePlan
     requested: Route  # the planned route, or the one that is
     moves: tuple[Move, ...]  # from the route that is to the requested one
     lit: float  # of what was measured since the last look, under the route that it was measured with
@@ -59,23 +59,23 @@ class RoutingControl:
             raise PenstockError("cooldown and least_gain must not be negative")
         object.__setattr__(self, "rebalancer", Rebalancer(self.chi, self.settle))
 
-    def look(self, observed: Sequence[Observed], memory: Memory) -> tuple[Decision, Memory]:
+    def look(self, observed: Sequence[MeasuredLoad], memory: LoadHistory) -> tuple[Decision, LoadHistory]:
         """What to do after these measurements of the operators that share a route, and what to remember."""
         route, tasks = observed[0].route, observed[0].tasks
         measured = combined_loads(observed, self.mu)
         if not any(measured):  # an idle look says nothing
-            return Decision(Plan(route, (), 0.0, 0.0), route, (), 0.0), memory
+            return Decision(RoutePlan(route, (), 0.0, 0.0), route, (), 0.0), memory
         smoothed = self._smoothed(measured, memory)
         lit = load_imbalance(task_loads(route, tasks, measured))
         plan = self.rebalancer.plan(route, tasks, smoothed)
         looks = memory.looks + 1
         gains = plan.lit_before - plan.lit_expected >= self.least_gain
         if plan.moves and gains and looks > self.cooldown:
-            memory = Memory(smoothed, 0, memory.requested + len(plan.moves))
+            memory = LoadHistory(smoothed, 0, memory.requested + len(plan.moves))
             return Decision(plan, plan.route, plan.moves, lit), memory
-        return Decision(plan, route, (), lit), Memory(smoothed, looks, memory.requested)
+        return Decision(plan, route, (), lit), LoadHistory(smoothed, looks, memory.requested)
 
-    def _smoothed(self, measured: tuple[float, ...], memory: Memory) -> tuple[float, ...]:
+    def _smoothed(self, measured: tuple[float, ...], memory: LoadHistory) -> tuple[float, ...]:
         if len(memory.loads) != len(measured):
             return measured
         return tuple(

@@ -59,7 +59,7 @@ def loads(shares: Sequence[Share], node: NodeUse, mu: float = DEFAULT_MU) -> tup
 
 
 @dataclass(frozen=True)
-class Observed:
+class MeasuredLoad:
     """What was measured of an operator's virtual partitions since the last look.
 
     ``cpu_ns`` is CPU time by task, which the task's partitions share by their rows: so w is what a row costs
@@ -82,7 +82,7 @@ class Observed:
                 raise ValueError(f"{name} has {found} entries, the route and its tasks ask for {wanted}")
 
 
-def partition_loads(observed: Observed, mu: float = DEFAULT_MU) -> tuple[float, ...]:
+def partition_loads(observed: MeasuredLoad, mu: float = DEFAULT_MU) -> tuple[float, ...]:
     """The load of every virtual partition, as its share of all work of the operator: they sum up to 1.
 
     The nodes' own utilisation cancels out: tasks of one operator are compared with each other, and CPU time
@@ -106,7 +106,7 @@ def partition_loads(observed: Observed, mu: float = DEFAULT_MU) -> tuple[float, 
     )
 
 
-def combined_loads(observed: Sequence[Observed], mu: float = DEFAULT_MU) -> tuple[float, ...]:
+def combined_loads(observed: Sequence[MeasuredLoad], mu: float = DEFAULT_MU) -> tuple[float, ...]:
     """The same for several operators that share a route, each with the weight of its CPU time."""
     if len(observed) == 1:
         return partition_loads(observed[0], mu)

@@ -26,7 +26,7 @@ DEFAULT_CHI = 0.2
 
 
 @dataclass(frozen=True)
-class Plan:
+class RoutePlan:
     """A route that is planned, with what it is expected to bring, stated before anything moves."""
 
     route: Route
@@ -54,7 +54,7 @@ class Rebalancer:
         if not 0.0 <= self.settle <= 1.0:
             raise PenstockError(f"settle must be between 0 and 1: got {self.settle!r}; write e.g. 0.5")
 
-    def plan(self, route: Route, tasks: int, loads: Sequence[float]) -> Plan:
+    def plan(self, route: Route, tasks: int, loads: Sequence[float]) -> RoutePlan:
         """The next route, given the load of every virtual partition; the same one if it is good enough."""
         totals = task_loads(route, tasks, loads)
         before = load_imbalance(totals)
@@ -63,12 +63,12 @@ class Rebalancer:
             partition for partition, load in enumerate(loads) if mean > 0 and load > (1 + self.chi) * mean
         )
         if tasks == 1 or before <= self.chi:
-            return Plan(route, (), before, before, heavy)
+            return RoutePlan(route, (), before, before, heavy)
         planned = _Balancing(route, loads, list(totals), self.chi * self.settle).run()
         expected = load_imbalance(task_loads(planned, tasks, loads))
         if expected >= before:
-            return Plan(route, (), before, before, heavy)
-        return Plan(planned, moves_between(route, planned), before, expected, heavy)
+            return RoutePlan(route, (), before, before, heavy)
+        return RoutePlan(planned, moves_between(route, planned), before, expected, heavy)
 
 
 class _Balancing:

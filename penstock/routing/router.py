@@ -30,10 +30,10 @@ class Split:
         return self.order[self.starts[task] : self.starts[task + 1]]
 
 
-class Router:
+class TwoTierRouter:
     """The table of V entries, and how many rows each virtual partition has had since it was last asked.
 
-    >>> router = Router((0, 1, 0, 1), 2)
+    >>> router = TwoTierRouter((0, 1, 0, 1), 2)
     >>> router.tasks_of(np.array([4, 5, -1])).tolist()
     [0, 1, 1]
     >>> router.apply(Move(3, 1, 0))

@@ -10,7 +10,7 @@ from enum import Enum
 from penstock.query.errors import PenstockError
 
 
-class Phase(Enum):
+class InstancePhase(Enum):
     """Where an instance is in its life."""
 
     DEPLOYING = "deploying"  # asked for, there at ``due_s``
@@ -20,9 +20,9 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True)
-class Instance:
+class PlannedInstance:
     number: int
-    phase: Phase
+    phase: InstancePhase
     due_s: float = 0.0
 
 
@@ -50,7 +50,7 @@ class Fleet:
     Invariant: at least one instance is registered, and requested equals planned after every ``request``.
     """
 
-    instances: tuple[Instance, ...]
+    instances: tuple[PlannedInstance, ...]
     planned: int
     next_number: int
 
@@ -59,11 +59,15 @@ class Fleet:
         """A fleet that is there from the start."""
         if degree < 1:
             raise PenstockError(f"a detector needs at least one instance: got degree {degree}")
-        return cls(tuple(Instance(number, Phase.REGISTERED) for number in range(degree)), degree, degree)
+        return cls(
+            tuple(PlannedInstance(number, InstancePhase.REGISTERED) for number in range(degree)),
+            degree,
+            degree,
+        )
 
     @property
     def requested(self) -> int:
-        return len(self._in(Phase.REGISTERED, Phase.DEPLOYING))
+        return len(self._in(InstancePhase.REGISTERED, InstancePhase.DEPLOYING))
 
     @property
     def observed(self) -> int:
@@ -72,12 +76,12 @@ class Fleet:
     @property
     def registered(self) -> tuple[int, ...]:
         """The numbers of those that get selections."""
-        return tuple(one.number for one in self._in(Phase.REGISTERED, Phase.LEAVING))
+        return tuple(one.number for one in self._in(InstancePhase.REGISTERED, InstancePhase.LEAVING))
 
     @property
     def alive(self) -> int:
         """Instances that take up a place: all but those that are still being deployed."""
-        return len(self._in(Phase.REGISTERED, Phase.LEAVING, Phase.DRAINING))
+        return len(self._in(InstancePhase.REGISTERED, InstancePhase.LEAVING, InstancePhase.DRAINING))
 
     def request(self, degree: int, now_s: float, horizon_s: float) -> tuple[Fleet, tuple[Command, ...]]:
         """A newly calculated degree. Fewer: the difference leaves in ``horizon_s``. More: first those that
@@ -88,26 +92,26 @@ class Fleet:
         commands: list[Command] = []
         missing = degree - self.requested
         next_number = self.next_number
-        for one in self._in(Phase.LEAVING)[: max(missing, 0)]:
-            changed[one.number] = Instance(one.number, Phase.REGISTERED)
+        for one in self._in(InstancePhase.LEAVING)[: max(missing, 0)]:
+            changed[one.number] = PlannedInstance(one.number, InstancePhase.REGISTERED)
             missing -= 1
         # the one that was unregistered last has most left to do and will be there longest anyhow
-        for one in self._in(Phase.DRAINING)[::-1][: max(missing, 0)]:
-            changed[one.number] = Instance(one.number, Phase.REGISTERED)
+        for one in self._in(InstancePhase.DRAINING)[::-1][: max(missing, 0)]:
+            changed[one.number] = PlannedInstance(one.number, InstancePhase.REGISTERED)
             commands.append(Command(Act.REGISTER, one.number))
             missing -= 1
         for _ in range(max(missing, 0)):
-            changed[next_number] = Instance(next_number, Phase.DEPLOYING, now_s + horizon_s)
+            changed[next_number] = PlannedInstance(next_number, InstancePhase.DEPLOYING, now_s + horizon_s)
             commands.append(Command(Act.DEPLOY, next_number))
             next_number += 1
         # those that are not there yet need not come; then the newest leave: they hold the fewest selections
         surplus = max(-missing, 0)
-        for one in self._in(Phase.DEPLOYING)[::-1][:surplus]:
+        for one in self._in(InstancePhase.DEPLOYING)[::-1][:surplus]:
             del changed[one.number]
             commands.append(Command(Act.SHUT_DOWN, one.number))
             surplus -= 1
-        for one in sorted(self._in(Phase.REGISTERED), key=lambda one: -one.number)[:surplus]:
-            changed[one.number] = Instance(one.number, Phase.LEAVING, now_s + horizon_s)
+        for one in sorted(self._in(InstancePhase.REGISTERED), key=lambda one: -one.number)[:surplus]:
+            changed[one.number] = PlannedInstance(one.number, InstancePhase.LEAVING, now_s + horizon_s)
         fleet = replace(self, instances=tuple(changed.values()), planned=degree, next_number=next_number)
         return fleet, tuple(commands)
 
@@ -116,16 +120,16 @@ class Fleet:
 
         The runtime carries the commands out; a deployed instance is registered when its time has come.
         """
-        kept: list[Instance] = []
+        kept: list[PlannedInstance] = []
         commands: list[Command] = []
         for one in self.instances:
-            if one.phase is Phase.DEPLOYING and one.due_s <= now_s:
-                kept.append(Instance(one.number, Phase.REGISTERED))
+            if one.phase is InstancePhase.DEPLOYING and one.due_s <= now_s:
+                kept.append(PlannedInstance(one.number, InstancePhase.REGISTERED))
                 commands.append(Command(Act.REGISTER, one.number))
-            elif one.phase is Phase.LEAVING and one.due_s <= now_s:
-                kept.append(Instance(one.number, Phase.DRAINING))
+            elif one.phase is InstancePhase.LEAVING and one.due_s <= now_s:
+                kept.append(PlannedInstance(one.number, InstancePhase.DRAINING))
                 commands.append(Command(Act.UNREGISTER, one.number))
-            elif one.phase is Phase.DRAINING and one.number in drained:
+            elif one.phase is InstancePhase.DRAINING and one.number in drained:
                 commands.append(Command(Act.SHUT_DOWN, one.number))
             else:
                 kept.append(one)
@@ -134,8 +138,8 @@ class Fleet:
     @property
     def next_due_s(self) -> float | None:
         """When ``advance`` will have something to do by itself."""
-        due = [one.due_s for one in self._in(Phase.DEPLOYING, Phase.LEAVING)]
+        due = [one.due_s for one in self._in(InstancePhase.DEPLOYING, InstancePhase.LEAVING)]
         return min(due) if due else None
 
-    def _in(self, *phases: Phase) -> list[Instance]:
+    def _in(self, *phases: InstancePhase) -> list[PlannedInstance]:
         return [one for one in self.instances if one.phase in phases]

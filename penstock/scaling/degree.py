@@ -34,7 +34,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Degree:
+class DegreeEstimate:
     """How many instances, and what they come to."""
 
     instances: int
@@ -47,7 +47,7 @@ class Degree:
 
 def least_degree(
     arrivals: Distribution, service: Distribution, requirement: Requirement, covered: float = COVERED
-) -> Degree:
+) -> DegreeEstimate:
     """The smallest degree for these inter-arrival and service times, both in seconds.
 
     Figure 5's search with its sum from n = 0, never below one instance and never at a load of 1 or above.
@@ -62,12 +62,14 @@ def least_degree(
     return degree_for(offered, queue, requirement)
 
 
-def degree_for(offered: float, queue: Callable[[float, int, int], float], requirement: Requirement) -> Degree:
+def degree_for(
+    offered: float, queue: Callable[[float, int, int], float], requirement: Requirement
+) -> DegreeEstimate:
     """The search alone. P(Q ≤ limit) grows with the number of instances, so the first that fits is the least;
     it is found by doubling and halving."""
     fewest = math.floor(offered) + 1  # keeps the load below 1
     if fewest > MOST_INSTANCES:
-        return Degree(fewest, 0.0, offered, attainable=False)
+        return DegreeEstimate(fewest, 0.0, offered, attainable=False)
     # without any waiting, Q is Poisson distributed: more is not to be had
     best = float(special.pdtr(requirement.limit, offered))
     attainable = best > requirement.probability
@@ -85,4 +87,4 @@ def degree_for(offered: float, queue: Callable[[float, int, int], float], requir
             high = middle
         else:
             low = middle + 1
-    return Degree(high, queue(offered, high, requirement.limit), offered, attainable)
+    return DegreeEstimate(high, queue(offered, high, requirement.limit), offered, attainable)

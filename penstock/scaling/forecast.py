@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedRate:
     """The arrival rate of one slice, at the time that its slice ended."""
 
     at_s: float
@@ -32,7 +32,7 @@ class Forecast(Protocol):
     @property
     def name(self) -> str: ...
 
-    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float: ...
+    def ahead(self, seen: Sequence[ObservedRate], horizon_s: float) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Naive:
 
     name: str = "naive"
 
-    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float:
+    def ahead(self, seen: Sequence[ObservedRate], horizon_s: float) -> float:
         return _last(seen)
 
 
@@ -55,7 +55,7 @@ class Trend:
     smoothing_trend: float = 0.2
     name: str = "trend"
 
-    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float:
+    def ahead(self, seen: Sequence[ObservedRate], horizon_s: float) -> float:
         if len(seen) < 3:
             return _last(seen)
         every_s, rates = _evenly(seen[-self.looks_back :])
@@ -70,7 +70,7 @@ class Trend:
 
 
 @dataclass(frozen=True)
-class Line:
+class RateLine:
     """A straight line through the rates of the last slices, by least squares, where its slope is
     significant; else their median. The noise of single slices does not reach the forecast, however far
     ahead it is.
@@ -81,7 +81,7 @@ class Line:
     significance: float = 0.05
     name: str = "line"
 
-    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float:
+    def ahead(self, seen: Sequence[ObservedRate], horizon_s: float) -> float:
         if len(seen) < self.fewest:
             return _last(seen)
         count = sum(one.at_s >= seen[-1].at_s - self.looks_back_s for one in seen)
@@ -115,7 +115,7 @@ class Seasonal:
                 f"a season has a length and at least two steps: got {self.season_s} s and {self.steps}"
             )
 
-    def ahead(self, seen: Sequence[Observed], horizon_s: float) -> float:
+    def ahead(self, seen: Sequence[ObservedRate], horizon_s: float) -> float:
         if len(seen) < 3 or seen[-1].at_s - seen[0].at_s < 2 * self.season_s:
             return _last(seen)
         every_s, rates = _evenly(seen, self.season_s / self.steps)
@@ -132,13 +132,13 @@ class Seasonal:
         return _at(fitted, horizon_s / every_s)
 
 
-def _last(seen: Sequence[Observed]) -> float:
+def _last(seen: Sequence[ObservedRate]) -> float:
     if not seen:
         raise PenstockError("nothing to forecast from: no slice is complete yet")
     return seen[-1].rate
 
 
-def _evenly(seen: Sequence[Observed], every_s: float | None = None) -> tuple[float, Floats]:
+def _evenly(seen: Sequence[ObservedRate], every_s: float | None = None) -> tuple[float, Floats]:
     """The rates at even distances back from the last, by default that of the last two slices."""
     times = np.array([one.at_s for one in seen])
     rates = np.array([one.rate for one in seen])

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from penstock.scaling.classification import FEWEST_TIMES, Classified, classify
-from penstock.scaling.degree import Degree, Requirement, least_degree
+from penstock.scaling.degree import DegreeEstimate, Requirement, least_degree
 from penstock.scaling.distributions import Distribution
-from penstock.scaling.forecast import Forecast, Naive, Observed
+from penstock.scaling.forecast import Forecast, Naive, ObservedRate
 from penstock.scaling.profiles import OperatorProfile
 from penstock.scaling.slices import TimeSlice
 
@@ -17,10 +17,10 @@ _LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
-class Workload:
+class RateHistory:
     """The rates that were seen: what a planner remembers from slice to slice."""
 
-    seen: tuple[Observed, ...] = ()
+    seen: tuple[ObservedRate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class DegreePlan:
     classified: Classified
     expected: Distribution  # of inter-arrival times, a horizon ahead
     service: Distribution
-    degree: Degree
+    degree: DegreeEstimate
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class QueueingPlanner:
     as_printed: bool = False  # look TH ahead and no further
     remembers: int = 4096  # slices
 
-    def plan(self, found: TimeSlice, workload: Workload) -> tuple[DegreePlan | None, Workload]:
+    def plan(self, found: TimeSlice, workload: RateHistory) -> tuple[DegreePlan | None, RateHistory]:
         """No plan while there are too few arrivals to tell anything from."""
         if len(found.between_s) < FEWEST_TIMES or found.rate <= 0.0:
             return None, workload
         classified = classify(found.between_s)
-        seen = (*workload.seen, Observed(found.end_s, found.rate))[-self.remembers :]
+        seen = (*workload.seen, ObservedRate(found.end_s, found.rate))[-self.remembers :]
         workload = replace(workload, seen=seen)
         rate = self.forecast.ahead(seen, self.horizon_s)
         if not self.as_printed and self.profile.selection_s > 0.0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from penstock.scheduling.policy import Floats, Integers, Order, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Integers, Plan, PriorityOrder, Snapshot, plan_of
 
 #: Above all rounds of an epoch: every round lies below the one before by the number of operators.
 _FIRST_ROUND = 2.0**40
@@ -18,7 +18,7 @@ class Cyclic:
         """``place[i]``: where in the order operator i stands."""
         potential = np.empty(len(place))
         _first_round(place, snapshot.last_turn_ns, potential)
-        return plan_of(snapshot, potential, Order.ROUND)
+        return plan_of(snapshot, potential, PriorityOrder.ROUND)
 
 
 def places(order: tuple[int, ...]) -> Integers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.scheduling.policy import Order, Plan, Snapshot, plan_of, same_priority
+from penstock.scheduling.policy import Plan, PriorityOrder, Snapshot, plan_of, same_priority
 from penstock.scheduling.topology import Topology
 
 
@@ -18,4 +18,4 @@ class FirstCome:
         return None
 
     def plan(self, snapshot: Snapshot, state: None) -> tuple[Plan, None]:
-        return plan_of(snapshot, same_priority(len(snapshot.pending)), Order.AGE), None
+        return plan_of(snapshot, same_priority(len(snapshot.pending)), PriorityOrder.AGE), None

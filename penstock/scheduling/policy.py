@@ -48,7 +48,7 @@ class Snapshot:
     beat_ns: int = 0  # from one time at which sources are read to the next
 
 
-class Order(IntEnum):
+class PriorityOrder(IntEnum):
     """How the priority of an operator that is eligible follows from its potential, until the next plan."""
 
     FIXED = 0  # it is the potential
@@ -70,7 +70,7 @@ class Plan:
 
     potential: Floats  # the priority of an operator from the moment it is eligible; above 0
     limit: Integers
-    order: Order = Order.FIXED
+    order: PriorityOrder = PriorityOrder.FIXED
     least_events: int | Integers = 1
     idle_ns: float = 0.0
     overdue_ns: float = math.inf
@@ -94,7 +94,7 @@ class Policy(Protocol):
     def plan(self, snapshot: Snapshot, state: Any) -> tuple[Plan, Any]: ...
 
 
-def plan_of(snapshot: Snapshot, potential: Floats, order: Order = Order.FIXED) -> Plan:
+def plan_of(snapshot: Snapshot, potential: Floats, order: PriorityOrder = PriorityOrder.FIXED) -> Plan:
     """Everyone with work is eligible, for a turn of any length that the settings allow."""
     return Plan(potential, same_limit(len(potential), snapshot.turn_limit), order)
 

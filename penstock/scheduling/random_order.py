@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from penstock.scheduling.policy import Floats, Order, Plan, Snapshot, plan_of
+from penstock.scheduling.policy import Floats, Plan, PriorityOrder, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
 
 
@@ -26,7 +26,7 @@ class RandomOrder:
         first = ((self.seed << 40) + state * count) & 0xFFFF_FFFF_FFFF_FFFF
         numbers = np.empty(count)
         _uniform(first, numbers)
-        return plan_of(snapshot, numbers, Order.DRAW), state + 1
+        return plan_of(snapshot, numbers, PriorityOrder.DRAW), state + 1
 
 
 @numba.njit("void(uint64, float64[::1])", cache=True)

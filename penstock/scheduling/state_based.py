@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.scheduling.gradient import mean_gradient, operator_weight
 from penstock.scheduling.output_cost import output_cost
-from penstock.scheduling.policy import Floats, Integers, Order, Plan, Snapshot
+from penstock.scheduling.policy import Floats, Integers, Plan, PriorityOrder, Snapshot
 from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
@@ -70,7 +70,7 @@ class StateBased:
         plan = Plan(
             state.priority,
             state.limit,
-            Order.FIXED,
+            PriorityOrder.FIXED,
             state.least_events,
             state.thresholds.idle_ns,
             self.adaptation.overdue_ns,

@@ -15,7 +15,7 @@ _PAPER_BLOCK_EVENTS = 384
 
 
 @dataclass(frozen=True)
-class Range:
+class ThresholdRange:
     """Where a threshold starts, where it ends, and how far it may go at once."""
 
     initial: float
@@ -28,7 +28,7 @@ class Range:
         return change if 0 < value + change < self.largest else 0.0
 
 
-_IDLE_NS = Range(1e6, 4e6, 1e6)
+_IDLE_NS = ThresholdRange(1e6, 4e6, 1e6)
 _REST_NS = 10_000_000
 _OVERDUE_NS = 5e6
 _OF_BEAT = 0.5  # of a whole one an operator would just miss, whenever a little less has come
@@ -47,8 +47,8 @@ class Thresholds(NamedTuple):
 class Adaptation:
     """How both thresholds move. The paper's figures are for blocks of 384; ``for_block`` scales them."""
 
-    events: Range = Range(1_000.0, 10_000.0, 1_000.0)
-    idle_ns: Range = Range(1e6, 100e6, 10e6)
+    events: ThresholdRange = ThresholdRange(1_000.0, 10_000.0, 1_000.0)
+    idle_ns: ThresholdRange = ThresholdRange(1e6, 100e6, 10e6)
     #: Who has waited so much longer than its idle threshold goes before all others. Lowest output cost first
     #: leaves dear queries for last, and a query without turns shows no growing latency either.
     overdue_ns: float = math.inf
@@ -69,7 +69,7 @@ class Adaptation:
         scale, paper = block_events / _PAPER_BLOCK_EVENTS, cls()
         largest = min(paper.events.largest * scale, 0.75 * capacity)
         initial = min(paper.events.initial * scale, 0.25 * capacity)
-        events = Range(initial, largest, paper.events.largest_step * scale)
+        events = ThresholdRange(initial, largest, paper.events.largest_step * scale)
         return Adaptation(events, _IDLE_NS, _OVERDUE_NS, _OF_BEAT, _REST_NS)
 
     def initial(self) -> Thresholds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from penstock.query.graph import Graph, Node
+from penstock.query.graph import Graph, QueryVertex
 from penstock.query.steps import MatchMergeSpec, SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages, cut
 
@@ -32,7 +32,7 @@ def places(graph: Graph) -> dict[str, str]:
     return found
 
 
-def _place(stages: Stages, node: Node, is_native_partial: bool) -> str:
+def _place(stages: Stages, node: QueryVertex, is_native_partial: bool) -> str:
     stage = stages.stage_of[node.id]
     if stage == 0:
         return READING
@@ -61,7 +61,7 @@ def _native(stages: Stages) -> tuple[frozenset[str], str | None]:
     return frozenset((sources[0].id, *prefix.done)), partial
 
 
-def _is_frame(node: Node) -> bool:
+def _is_frame(node: QueryVertex) -> bool:
     if "pyspark" not in sys.modules:  # whoever has a DataFrame has loaded Spark
         return False
     from penstock.spark.frames.streams import FrameSource

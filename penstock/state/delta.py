@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.state.groups import Group, TableName
+from penstock.state.groups import SchemaGroup, TableName
 from penstock.state.manifest import FileEntry, FileLink, Manifest
 from penstock.state.row_hash import Hashes, can_hash, row_hashes
 from penstock.state.row_match import matched
@@ -59,11 +59,11 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Part:
+class SchemaPart:
     """What a file says of one schema: all tables that the state has, and what to do to the log."""
 
-    whole: Group  # the state's rows; only their names and counts go into the file
-    added: Group | None  # rows that the file holds
+    whole: SchemaGroup  # the state's rows; only their names and counts go into the file
+    added: SchemaGroup | None  # rows that the file holds
     removed: Ints  # places in the log
     log_start: int  # how long the log is before the rows are added; 0 begins a new one
 
@@ -79,10 +79,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WritePlan:
     """What to write, what it builds on, and what the next base will know."""
 
-    parts: Sequence[Part]
+    parts: Sequence[SchemaPart]
     chain: tuple[FileLink, ...] = ()
     logs: Mapping[str, LoggedRows] = field(default_factory=dict)
     unpaid: int = 0
@@ -90,12 +90,12 @@ class Plan:
     is_empty: bool = False  # nothing has changed
 
 
-def snapshot(groups: Sequence[Group], unpaid: int = 0, rest: int = 0) -> Plan:
+def snapshot(groups: Sequence[SchemaGroup], unpaid: int = 0, rest: int = 0) -> WritePlan:
     """All rows, and nothing hashed."""
-    return Plan([_all_of(group) for group in groups], unpaid=unpaid, rest=rest)
+    return WritePlan([_all_of(group) for group in groups], unpaid=unpaid, rest=rest)
 
 
-def plan(groups: Sequence[Group], base: Base | None, chain_limit: int) -> Plan:
+def plan(groups: Sequence[SchemaGroup], base: Base | None, chain_limit: int) -> WritePlan:
     """A delta to ``base`` if it pays, or else a snapshot, which compacts the chain.
 
     It pays if it is less than half of a snapshot, and the deltas of a chain together less than one. A state
@@ -120,20 +120,22 @@ def plan(groups: Sequence[Group], base: Base | None, chain_limit: int) -> Plan:
         if unpaid == 0 and cost + sum(link.bytes for link in base.entry.links[1:]) < whole:
             logs = {part.whole.schema_id: log for part, log in changes}
             same = all(part.is_empty for part in parts) and logs.keys() == base.logs.keys()
-            return Plan(parts, base.entry.links, logs, is_empty=same)
+            return WritePlan(parts, base.entry.links, logs, is_empty=same)
     fresh = {group.schema_id: _new_log(group, *pair) for group, pair in zip(groups, hashes, strict=True)}
-    return Plan([_all_of(group) for group in groups], logs=fresh, unpaid=unpaid)
+    return WritePlan([_all_of(group) for group in groups], logs=fresh, unpaid=unpaid)
 
 
-def _all_of(group: Group) -> Part:
-    return Part(group, group, _NONE, 0)
+def _all_of(group: SchemaGroup) -> SchemaPart:
+    return SchemaPart(group, group, _NONE, 0)
 
 
-def _new_log(group: Group, first: Hashes, second: Hashes) -> LoggedRows:
+def _new_log(group: SchemaGroup, first: Hashes, second: Hashes) -> LoggedRows:
     return LoggedRows(_spans(group), first, second, np.arange(len(first)), len(first))
 
 
-def _change(group: Group, first: Hashes, second: Hashes, log: LoggedRows | None) -> tuple[Part, LoggedRows]:
+def _change(
+    group: SchemaGroup, first: Hashes, second: Hashes, log: LoggedRows | None
+) -> tuple[SchemaPart, LoggedRows]:
     """What to do to one log, and what it is then. One that would change for the most part begins anew."""
     if log is not None:
         spans = _spans(group)
@@ -144,11 +146,11 @@ def _change(group: Group, first: Hashes, second: Hashes, log: LoggedRows | None)
             places = log.places[found]
             places[added] = log.log_length + np.arange(len(added))
             rows = group.taken(added) if len(added) else None
-            part = Part(group, rows, log.places[~kept], log.log_length)
+            part = SchemaPart(group, rows, log.places[~kept], log.log_length)
             return part, LoggedRows(spans, first, second, places, log.log_length + len(added))
     return _all_of(group), _new_log(group, first, second)
 
 
-def _spans(group: Group) -> dict[TableName, tuple[int, int]]:
+def _spans(group: SchemaGroup) -> dict[TableName, tuple[int, int]]:
     starts = group.starts
     return {name: (starts[number], starts[number + 1]) for number, name in enumerate(group.names)}

@@ -27,7 +27,7 @@ TableName: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Group:
+class SchemaGroup:
     """The rows of some tables that have one schema."""
 
     names: tuple[TableName, ...]
@@ -61,7 +61,7 @@ class Group:
         wanted[list(partitions)] = True
         return wanted[_owners(self.rows, virtual_partitions)]
 
-    def taken(self, places: Ints) -> Group:
+    def taken(self, places: Ints) -> SchemaGroup:
         """Some of the rows, in order, with no strings but theirs. Tables may be left without rows."""
         bounds = np.array(self.starts)
         counts = np.diff(np.searchsorted(places, bounds))
@@ -69,7 +69,7 @@ class Group:
         texts = {}
         for column, lengths in self.texts.items():
             columns[column], texts[column] = _used(columns[column], lengths)
-        return Group(self.names, counts, _batch(columns, self.rows.schema), texts)
+        return SchemaGroup(self.names, counts, _batch(columns, self.rows.schema), texts)
 
     def tables(self) -> Iterator[tuple[TableName, pa.Table]]:
         """The tables that have rows. They share memory with the group."""
@@ -93,7 +93,7 @@ class Group:
             yield name, pa.Table.from_batches([part])
 
 
-def grouped(state: Mapping[str, StateTables]) -> list[Group]:
+def grouped(state: Mapping[str, StateTables]) -> list[SchemaGroup]:
     """All tables that have rows, put together by schema; order of tables and rows is kept."""
     found: dict[tuple[str, ...], list[tuple[pa.Schema, list[TableName], list[pa.Table]]]] = {}
     for operator, tables in state.items():
@@ -112,7 +112,7 @@ def grouped(state: Mapping[str, StateTables]) -> list[Group]:
     return [_joined(*parts) for alike in found.values() for parts in alike]
 
 
-def _joined(schema: pa.Schema, names: list[TableName], tables: list[pa.Table]) -> Group:
+def _joined(schema: pa.Schema, names: list[TableName], tables: list[pa.Table]) -> SchemaGroup:
     whole = pa.concat_tables(tables)
     if any(column.num_chunks != len(tables) for column in whole.columns):
         whole = pa.concat_tables([table.combine_chunks() for table in tables])
@@ -129,7 +129,7 @@ def _joined(schema: pa.Schema, names: list[TableName], tables: list[pa.Table]) -
             texts[number] = lengths
         else:
             columns.append(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
-    return Group(tuple(names), counts, _batch(columns, schema), texts)
+    return SchemaGroup(tuple(names), counts, _batch(columns, schema), texts)
 
 
 def _joined_dictionaries(chunks: list[ArrowArray], counts: Ints) -> tuple[ArrowArray, Ints]:
@@ -144,7 +144,7 @@ def _joined_dictionaries(chunks: list[ArrowArray], counts: Ints) -> tuple[ArrowA
     return _dictionary(codes, pa.concat_arrays(words), chunks[0].type), lengths
 
 
-def _codes_by_table(group: Group, column: int) -> ArrowArray:
+def _codes_by_table(group: SchemaGroup, column: int) -> ArrowArray:
     """The codes of a column, counted from the beginning of each table's own dictionary."""
     codes: ArrowArray = _column(group.rows, column).indices
     if len(group.counts) == 1:

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from penstock.memory.arrow import ArrowArray
-from penstock.state.groups import Group, plain_codes
+from penstock.state.groups import SchemaGroup, plain_codes
 
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -27,7 +27,7 @@ def can_hash(schema: pa.Schema) -> bool:
     return all(_is_plain(field.type) or _is_text(field.type) for field in schema)
 
 
-def row_hashes(group: Group) -> tuple[Hashes, Hashes]:
+def row_hashes(group: SchemaGroup) -> tuple[Hashes, Hashes]:
     """Both hashes of each row; equal rows of different tables have different ones."""
     digests = b"".join(xxhash.xxh3_128_digest("\0".join(name).encode()) for name in group.names)
     seeds = np.frombuffer(digests, np.uint64).reshape(-1, 2)

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.state.delta import Part
+from penstock.state.delta import SchemaPart
 from penstock.state.errors import GO_BACK, StateError
-from penstock.state.groups import Group, TableName
+from penstock.state.groups import SchemaGroup, TableName
 from penstock.state.manifest import FORMAT, unknown_format
 from penstock.state.tables import Ints
 
@@ -39,7 +39,7 @@ class Section:
     counts: tuple[int, ...]  # their rows in the state, not in this file
     partitions: tuple[int, ...]  # bits
     log_start: int
-    added: Group | None
+    added: SchemaGroup | None
     removed: Ints
 
 
@@ -55,7 +55,7 @@ class StateFile:
 # -- writing -------------------------------------------------------------------------------------------------
 
 
-def encode(parts: Sequence[Part], virtual_partitions: int) -> tuple[Any, int, tuple[int, ...]]:
+def encode(parts: Sequence[SchemaPart], virtual_partitions: int) -> tuple[Any, int, tuple[int, ...]]:
     """The file's bytes, how many rows the state has (not the file), and of which virtual partitions."""
     target = pa.BufferOutputStream()
     listed: list[dict[str, Any]] = []
@@ -126,7 +126,7 @@ def _section(buffer: Any, listed: dict[str, Any]) -> Section:
         texts = {
             int(column): np.array(lengths, np.int64) for column, lengths in listed["added"]["texts"].items()
         }
-        added = Group(names, np.array(listed["added"]["rows"], np.int64), rows, texts)
+        added = SchemaGroup(names, np.array(listed["added"]["rows"], np.int64), rows, texts)
     removed: Ints = np.zeros(0, np.int64)
     if "removed" in listed:
         start, count = listed["removed"]
@@ -168,9 +168,9 @@ def rows_of(
     return chosen
 
 
-def _log(chain: Sequence[StateFile], schema: str) -> list[tuple[Group, NDArray[np.bool_]]]:
+def _log(chain: Sequence[StateFile], schema: str) -> list[tuple[SchemaGroup, NDArray[np.bool_]]]:
     """The rows that the chain holds of one schema, and which of them the state still has."""
-    groups: list[Group] = []
+    groups: list[SchemaGroup] = []
     removed: list[Ints] = []
     for file in chain:
         section = file.sections.get(schema)
@@ -187,7 +187,7 @@ def _log(chain: Sequence[StateFile], schema: str) -> list[tuple[Group, NDArray[n
     alive = np.ones(sum(group.rows.num_rows for group in groups), np.bool_)
     for places in removed:
         alive[places] = False
-    found: list[tuple[Group, NDArray[np.bool_]]] = []
+    found: list[tuple[SchemaGroup, NDArray[np.bool_]]] = []
     counts: dict[TableName, int] = {}
     start = 0
     for group in groups:

@@ -38,7 +38,7 @@ _STRING = pa.dictionary(_INT32, _TEXT)
 _FEW = 64  # values that Python tells apart faster than numpy sorts them
 
 
-class _Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """How one field stands in columns and in a table."""
 
     field: Field
@@ -49,7 +49,7 @@ class _Place(NamedTuple):
     nulls: int | None
 
 
-class TableFormat:
+class StateFormat:
     """The name and the columns of one state table of an operator, ``$hash`` aside."""
 
     __slots__ = ("_places", "layout", "name", "schema")
@@ -63,7 +63,7 @@ class TableFormat:
         )
         # Looked up once: tables may be small and many.
         self._places = [
-            _Place(
+            FieldPlace(
                 field,
                 field.dtype is DataType.STRING,
                 None if field.dtype in (DataType.STRING, DataType.BOOL) else field.dtype.numpy,

@@ -1,1 +1,1 @@
-"""Workloads: the benchmarks' data and queries, reproducible by seed."""
+"""Workloads: sources and queries of benchmarks, reproducible by seed."""

@@ -6,18 +6,18 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import Phase as Stage
+from hypothesis import BarrierPhase as Stage
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from penstock.binding.barrier import Barrier, Phase
+from penstock.binding.barrier import Barrier, BarrierPhase
 from penstock.binding.catalogue import INSTALLATIONS
 from penstock.binding.installation import Installation
 from penstock.binding.non_blocking import NonBlocking
 from penstock.binding.policy import Binding
 from penstock.binding.shared_queue import SharedQueue
-from penstock.binding.tasks import IDLE, Action, Rebind, Step, Task
+from penstock.binding.tasks import IDLE, Action, BlockTask, Rebind, ThreadStep
 from tests.binding.worlds import FEEDER, Make, ProtocolError, Scenario, World, breaks, chain, run
 
 
@@ -143,7 +143,7 @@ def actions(machine: Installation, thread: int) -> list[Action]:
     while (step := machine.step(thread, 0)).action is not Action.IDLE:
         done.append(step.action)
         if step.action is Action.PROCESS:
-            assert isinstance(step.task, Task)
+            assert isinstance(step.task, BlockTask)
             machine.finish(thread, step.task, 0)
     return done
 
@@ -153,7 +153,7 @@ def test_a_task_left_in_the_old_queue_is_forwarded_and_one_that_overtook_it_is_p
     machine.send(0)
     assert machine.request((1,), now_ns=100) == 1
     step = machine.step(0, now_ns=250)  # the rebind first, although it was put last
-    assert step == Step(Action.REBIND, Rebind(0, 1, 1, 100), 1)
+    assert step == ThreadStep(Action.REBIND, Rebind(0, 1, 1, 100), 1)
     assert machine.send(0) == 1
     assert actions(machine, 1) == [Action.PARK]
     assert machine.parked == 1
@@ -215,7 +215,7 @@ def test_the_shared_queue_keeps_a_second_thread_out_of_an_operator_at_work() -> 
     machine.send(0)
     machine.send(1)
     first = machine.step(0, 0).task
-    assert isinstance(first, Task)
+    assert isinstance(first, BlockTask)
     assert machine.step(1, 0).action is Action.PARK
     machine.finish(0, first, 0)
     assert machine.step(1, 0).action is Action.PROCESS
@@ -234,8 +234,8 @@ def test_tasks_of_a_queue_come_by_priority_then_in_order() -> None:
 
 
 class WithoutParking(NonBlocking):
-    def _receive(self, thread: int, task: Task) -> Step:
-        return Step(Action.PROCESS, task)
+    def _receive(self, thread: int, task: BlockTask) -> ThreadStep:
+        return ThreadStep(Action.PROCESS, task)
 
 
 class WithoutOwners(NonBlocking):
@@ -246,8 +246,8 @@ class WithoutOwners(NonBlocking):
 
 
 class WithoutForwarding(NonBlocking):
-    def _forward(self, thread: int, task: Task | Rebind) -> Step:
-        return Step(Action.FORWARD, task)
+    def _forward(self, thread: int, task: BlockTask | Rebind) -> ThreadStep:
+        return ThreadStep(Action.FORWARD, task)
 
 
 class WithoutForwardingOfRebinds(NonBlocking):
@@ -256,14 +256,14 @@ class WithoutForwardingOfRebinds(NonBlocking):
     def may_run(self, thread: int, operator: int) -> bool:
         return self._is_storing or super().may_run(thread, operator)
 
-    def step(self, thread: int, now_ns: int) -> Step:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
         heap = self.queues[thread]._heap
         self._is_storing = bool(heap) and heap[0][0] == 0
         return super().step(thread, now_ns)
 
 
 class WithoutGenerations(NonBlocking):
-    def _store(self, thread: int, rebind: Rebind, now_ns: int) -> Step:
+    def _store(self, thread: int, rebind: Rebind, now_ns: int) -> ThreadStep:
         self._stored[rebind.operator] = 0
         return super()._store(thread, rebind, now_ns)
 
@@ -283,7 +283,7 @@ class StoredByTheRequester(NonBlocking):
 
 
 class WithoutRelease(NonBlocking):
-    def finish(self, thread: int, task: Task, now_ns: int) -> None:
+    def finish(self, thread: int, task: BlockTask, now_ns: int) -> None:
         self._lines[task.edge].done += 1
 
 
@@ -292,15 +292,15 @@ class ParkedAtTheThread(NonBlocking):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._own: list[dict[tuple[int, int], Task]] = [{} for _ in range(self.threads)]
+        self._own: list[dict[tuple[int, int], BlockTask]] = [{} for _ in range(self.threads)]
 
-    def _receive(self, thread: int, task: Task) -> Step:
+    def _receive(self, thread: int, task: BlockTask) -> ThreadStep:
         step = super()._receive(thread, task)
         if step.action is Action.PARK:
             self._own[thread][task.edge, task.sequence] = self._lines[task.edge].parked.pop(task.sequence)
         return step
 
-    def finish(self, thread: int, task: Task, now_ns: int) -> None:
+    def finish(self, thread: int, task: BlockTask, now_ns: int) -> None:
         super().finish(thread, task, now_ns)
         following = self._own[thread].pop((task.edge, self._lines[task.edge].done), None)
         if following is not None:
@@ -310,9 +310,9 @@ class ParkedAtTheThread(NonBlocking):
 class BarrierForOne(Barrier):
     """Goes on when the first thread comes."""
 
-    def _step_to_barrier(self, thread: int, now_ns: int) -> Step | None:
+    def _step_to_barrier(self, thread: int, now_ns: int) -> ThreadStep | None:
         self._store(thread, now_ns)
-        self._enter(Phase.RUNNING)
+        self._enter(BarrierPhase.RUNNING)
         return None
 
 
@@ -323,7 +323,7 @@ class BarrierThatForgets(Barrier):
         self._is_outdated = False
         super()._enter(phase)
 
-    def _step_to_barrier(self, thread: int, now_ns: int) -> Step | None:
+    def _step_to_barrier(self, thread: int, now_ns: int) -> ThreadStep | None:
         self._is_outdated = False
         return super()._step_to_barrier(thread, now_ns)
 
@@ -335,7 +335,7 @@ class BarrierWithoutWaking(Barrier):
 
 
 class SharedWithoutExclusion(SharedQueue):
-    def step(self, thread: int, now_ns: int) -> Step:
+    def step(self, thread: int, now_ns: int) -> ThreadStep:
         self._is_busy = [False] * len(self._is_busy)
         return super().step(thread, now_ns)
 

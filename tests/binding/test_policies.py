@@ -13,7 +13,7 @@ from penstock.binding.catalogue import BINDINGS, binding_named, installation_nam
 from penstock.binding.greedy import Greedy
 from penstock.binding.greedy_literal import GreedyLiteral
 from penstock.binding.policy import Load
-from penstock.binding.static import Order, Static, round_robin
+from penstock.binding.static import DealingOrder, Static, round_robin
 from penstock.query.errors import PenstockError
 
 finite = st.floats(0, 1e12, allow_subnormal=False)
@@ -179,27 +179,27 @@ def test_interleaved_round_robin_puts_every_top_k_on_four_of_24_threads() -> Non
     assert tops == {5, 11, 17, 23}
 
 
-@pytest.mark.parametrize("order", Order)
-def test_round_robin_gives_every_thread_its_share(order: Order) -> None:
+@pytest.mark.parametrize("order", DealingOrder)
+def test_round_robin_gives_every_thread_its_share(order: DealingOrder) -> None:
     binding = round_robin(TRIPLE * 50, 24, order)
     assert set(Counter(binding).values()) <= {300 // 24, 300 // 24 + 1}
     assert len(binding) == 300
 
 
 def test_by_type_deals_out_each_kind_evenly() -> None:
-    binding = round_robin(TRIPLE * 50, 24, Order.BY_TYPE)
+    binding = round_robin(TRIPLE * 50, 24, DealingOrder.BY_TYPE)
     tops = Counter(binding[operator] for operator in range(300) if TRIPLE[operator % 6] == "top")
     assert len(tops) == 24
     assert set(tops.values()) == {2, 3}
 
 
 def test_shuffled_depends_on_its_seed_only() -> None:
-    one, same, other = (round_robin(TRIPLE * 9, 5, Order.SHUFFLED, seed) for seed in (1, 1, 2))
+    one, same, other = (round_robin(TRIPLE * 9, 5, DealingOrder.SHUFFLED, seed) for seed in (1, 1, 2))
     assert one == same != other
 
 
 def test_static_keeps_the_binding_whatever_the_load() -> None:
-    policy = Static(Order.SHUFFLED, seed=3)
+    policy = Static(DealingOrder.SHUFFLED, seed=3)
     binding = policy.initial(TRIPLE, 4)
     assert policy.plan(Load(binding, (1e9, 0, 0, 0, 0, 0), 4), None)[0] == binding
     assert not policy.adapts
@@ -210,8 +210,10 @@ def test_static_keeps_the_binding_whatever_the_load() -> None:
 
 def test_policies_are_found_by_name() -> None:
     assert {"greedy", "greedy_literal", "static", "static_by_type", "static_shuffled"} <= set(BINDINGS)
-    assert binding_named("static_by_type") == Static(Order.BY_TYPE)
-    assert binding_named("greedy_by_type").initial(TRIPLE, 4) == Static(Order.BY_TYPE).initial(TRIPLE, 4)
+    assert binding_named("static_by_type") == Static(DealingOrder.BY_TYPE)
+    assert binding_named("greedy_by_type").initial(TRIPLE, 4) == Static(DealingOrder.BY_TYPE).initial(
+        TRIPLE, 4
+    )
     assert {binding_named(name).name for name in BINDINGS if "greedy" in name} == {
         "greedy",
         "greedy_by_type",

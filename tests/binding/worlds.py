@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from penstock.binding.installation import Installation
-from penstock.binding.tasks import Action, Rebind, Task, TaskQueue
+from penstock.binding.tasks import Action, BlockTask, Rebind, TaskQueue
 
 Make = Callable[..., Installation]
 FEEDER = -1  # the writer of an edge that comes from outside
@@ -50,7 +50,7 @@ class World:
 
     scenario: Scenario
     make: Make
-    way: list[tuple[int, Task | Rebind]] = field(default_factory=list)  # (queue, what is on its way)
+    way: list[tuple[int, BlockTask | Rebind]] = field(default_factory=list)  # (queue, what is on its way)
     trace: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class World:
             lambda: DelayedQueue(self, next(numbers)),
         )
         self.inside: dict[int, int] = {}  # operator → the thread that runs it
-        self.running: dict[int, Task] = {}  # thread → its task
+        self.running: dict[int, BlockTask] = {}  # thread → its task
         self.waiting: set[int] = set()  # threads that were told to wait
         self.processed: list[list[int]] = [[] for _ in one.edges]
         self.sent = [0] * len(one.edges)
@@ -174,7 +174,7 @@ class World:
             self.waiting.add(thread)
         if step.action is not Action.PROCESS:
             return
-        assert isinstance(step.task, Task)
+        assert isinstance(step.task, BlockTask)
         operator, edge, sequence = step.task[:3]
         if operator in self.inside:
             raise ProtocolError(f"threads {self.inside[operator]} and {thread} are both inside {operator}")
@@ -206,7 +206,7 @@ class DelayedQueue(TaskQueue):
         self._world = world
         self._number = number
 
-    def put(self, task: Task | Rebind) -> None:
+    def put(self, task: BlockTask | Rebind) -> None:
         self._world.way.append((self._number, task))
 
     def wake(self) -> None:

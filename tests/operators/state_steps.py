@@ -8,7 +8,12 @@ from typing import Any
 
 from penstock.cep.patterns.match import Match
 from penstock.cep.patterns.match_splitter import MatchSplitter
-from penstock.cep.selections.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
+from penstock.cep.selections.shipped_detection import (
+    AT,
+    ShippedSplitterPart,
+    ShippingSplitter,
+    shipped_schema,
+)
 from penstock.cep.selections.splitter_pairs import Sequence as SequenceOf
 from penstock.cep.selections.splitter_pairs import one_of
 from penstock.cep.selections.splitter_rows import OpenSelection, RowPredicates
@@ -196,7 +201,7 @@ def third_of_its_lane(selection: OpenSelection, event: Row, state: Row) -> bool:
 
 def cutting(selections: Callable[[], Any]) -> Step:
     degree = Degree(1, 4, ((3, 3), (9, 4), (20, 2)))
-    spec: Any = SplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"))
+    spec: Any = ShippedSplitterPart(DetectSpec(selections, Nothing, (), degree, "round_robin"))
     output = Layout(shipped_schema(Schema.of(TYPES)), AT)
     return lambda **options: Harness(ShippingSplitter, spec, [INPUT], output, **options)
 

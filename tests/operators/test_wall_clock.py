@@ -17,7 +17,7 @@ from penstock.operators.windows.wall_clock import WallClock
 from penstock.query.aggregates import count
 from penstock.query.expr import col
 from penstock.query.windows import Sliding, sliding, tumbling
-from penstock.query.windows.clock import Clock
+from penstock.query.windows.clock import WindowClock
 from tests.operators.windows.test_window_aggregate import step
 from tests.reference import run_reference
 from tests.reference_aggregates import _first_shown, _local, windows_over
@@ -81,7 +81,7 @@ def test_an_offset_moves_the_bounds() -> None:
 @settings(max_examples=60)
 @given(times=st.lists(moments, min_size=1, max_size=20))
 def test_the_tables_say_what_clocks_show(zone: str, times: list[int]) -> None:
-    clock, place = WallClock(Clock(0, zone)), ZoneInfo(zone)
+    clock, place = WallClock(WindowClock(0, zone)), ZoneInfo(zone)
     walls = clock.wall(np.array(times))
     for time, wall in zip(times, walls.tolist(), strict=True):
         assert clock.wall(time) == wall >= _local(time, place)  # it stands still when they are put back

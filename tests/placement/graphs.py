@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 
 #: Two pairs that talk much within themselves and little to each other.
-PAIRS = TaskGraph((2.0, 1.0, 1.0, 2.0), (Edge(0, 1, 10.0), Edge(1, 2, 1.0), Edge(3, 2, 10.0)))
+PAIRS = TaskGraph((2.0, 1.0, 1.0, 2.0), (TaskEdge(0, 1, 10.0), TaskEdge(1, 2, 1.0), TaskEdge(3, 2, 10.0)))
 
 
 @st.composite
@@ -17,5 +17,5 @@ def task_graphs(draw: st.DrawFn, most: int = 24) -> TaskGraph:
     number = st.integers(0, tasks - 1)
     value = st.floats(0.0, 1e6, allow_subnormal=False)
     loads = draw(st.lists(value, min_size=tasks, max_size=tasks))
-    edges = draw(st.lists(st.builds(Edge, number, number, value), max_size=3 * tasks))
+    edges = draw(st.lists(st.builds(TaskEdge, number, number, value), max_size=3 * tasks))
     return TaskGraph(tuple(loads), tuple(edges))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from penstock.placement import nodes, partitioner, round_robin, task_graph
 from penstock.placement.deployment import fits
 from penstock.placement.loss import LossWeights, count_imbalance, expected_cut, load_imbalance, loss
-from penstock.placement.nodes import Node, node_imbalance, node_load
+from penstock.placement.nodes import Host, node_imbalance, node_load
 from penstock.placement.quality import Quality, balance, cut, group_loads, objective
-from penstock.placement.task_graph import Edge, TaskGraph, trimmed_rate
+from penstock.placement.task_graph import TaskEdge, TaskGraph, trimmed_rate
 from penstock.query.errors import PenstockError
 from tests.placement.graphs import PAIRS
 
@@ -34,7 +34,7 @@ def test_equation_5_leaves_out_the_largest_and_the_smallest() -> None:
 
 
 def test_equation_12_is_taken_both_ways_and_without_the_diagonal() -> None:
-    graph = TaskGraph((1.0, 1.0), (Edge(0, 1, 3.0), Edge(1, 0, 4.0), Edge(1, 1, 50.0)))
+    graph = TaskGraph((1.0, 1.0), (TaskEdge(0, 1, 3.0), TaskEdge(1, 0, 4.0), TaskEdge(1, 1, 50.0)))
     assert graph.traffic().tolist() == [[0.0, 7.0], [7.0, 0.0]]
 
 
@@ -112,9 +112,9 @@ def test_equation_24_weighs_cpu_and_memory() -> None:
 
 
 def test_equation_37_fills_a_node_up_to_its_threshold() -> None:
-    assert fits(0.3, Node("a", 0.5), 0.8)
-    assert not fits(0.31, Node("a", 0.5), 0.8)
-    assert fits(1.1, Node("twice", 0.5, capacity=2.0), 0.8)
+    assert fits(0.3, Host("a", 0.5), 0.8)
+    assert not fits(0.31, Host("a", 0.5), 0.8)
+    assert fits(1.1, Host("twice", 0.5, capacity=2.0), 0.8)
 
 
 def test_equation_38_is_the_larger_of_too_much_and_too_little() -> None:
@@ -143,8 +143,8 @@ def test_a_graph_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(PenstockError, match="load of task 'count' must be a number of at least 0: got -1"):
         TaskGraph.of({"split": 1.0, "count": -1.0}, {})
     with pytest.raises(PenstockError, match="an edge joins tasks 0 and 2; tasks are 0 to 1"):
-        TaskGraph((1.0, 1.0), (Edge(0, 2, 1.0),))
+        TaskGraph((1.0, 1.0), (TaskEdge(0, 2, 1.0),))
     with pytest.raises(PenstockError, match="rate between tasks 0 and 1"):
-        TaskGraph((1.0, 1.0), (Edge(0, 1, float("nan")),))
+        TaskGraph((1.0, 1.0), (TaskEdge(0, 1, float("nan")),))
     with pytest.raises(PenstockError, match="2 tasks have loads, but 1 have names"):
         TaskGraph((1.0, 1.0), (), ("one",))

@@ -14,12 +14,12 @@ from penstock.placement.metis import Metis
 from penstock.placement.network import GraphNetwork
 from penstock.placement.partitioner import Partitioner
 from penstock.placement.quality import Quality
-from penstock.placement.round_robin import RoundRobin
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.round_robin import RoundRobinPlacement
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 from penstock.query.errors import PenstockError
 from tests.placement.graphs import PAIRS, task_graphs
 
-QUICK = [Metis(), FirstFit(), RoundRobin()]
+QUICK = [Metis(), FirstFit(), RoundRobinPlacement()]
 
 
 @pytest.mark.parametrize("partitioner", QUICK, ids=lambda one: one.name)
@@ -37,7 +37,7 @@ def test_every_task_gets_one_group_and_always_the_same(partitioner: Partitioner)
 @given(task_graphs(), st.integers(1, 8))
 def test_metis_is_never_worse_than_round_robin_on_both_at_once(graph: TaskGraph, groups: int) -> None:
     metis, dealt = (
-        Quality.of(graph, one.partition(graph, groups), groups) for one in (Metis(), RoundRobin())
+        Quality.of(graph, one.partition(graph, groups), groups) for one in (Metis(), RoundRobinPlacement())
     )
     assert not metis.is_worse(dealt)
 
@@ -50,7 +50,7 @@ def test_tasks_that_talk_much_stay_together_and_load_is_even(partitioner: Partit
 
 
 def test_a_task_heavier_than_all_others_together_is_left_alone() -> None:
-    star = tuple(Edge(0, other, 1.0) for other in range(1, 9))
+    star = tuple(TaskEdge(0, other, 1.0) for other in range(1, 9))
     assert Metis(weight=0.1).partition(TaskGraph((100.0, *[1.0] * 8), star), 2) == (0, *[1] * 8)
     of = Metis(weight=0.1).partition(TaskGraph((100.0, *[1.0] * 8), star), 3)
     assert of.count(of[0]) == 1
@@ -80,7 +80,8 @@ def test_choosing_another_partitioner_loads_no_network() -> None:
 def test_first_fit_fills_groups_in_breadth_first_order() -> None:
     # 0 feeds 2 and 3, which feed 1: by breadth 0, 2, 3, 1. Room for 6 · 1.1 / 2 = 3.3 each.
     graph = TaskGraph(
-        (1.0, 1.0, 2.0, 2.0), (Edge(0, 2, 1.0), Edge(0, 3, 1.0), Edge(2, 1, 1.0), Edge(3, 1, 1.0))
+        (1.0, 1.0, 2.0, 2.0),
+        (TaskEdge(0, 2, 1.0), TaskEdge(0, 3, 1.0), TaskEdge(2, 1, 1.0), TaskEdge(3, 1, 1.0)),
     )
     assert breadth_first(graph) == [0, 2, 3, 1]
     assert FirstFit().partition(graph, 2) == (0, 1, 0, 1)
@@ -91,7 +92,7 @@ def test_what_fits_nowhere_goes_where_most_room_is_left() -> None:
 
 
 def test_round_robin_deals_in_turn() -> None:
-    assert RoundRobin().partition(TaskGraph((1.0,) * 5, ()), 3) == (0, 1, 2, 0, 1)
+    assert RoundRobinPlacement().partition(TaskGraph((1.0,) * 5, ()), 3) == (0, 1, 2, 0, 1)
 
 
 def test_fewer_tasks_than_groups_leave_groups_empty() -> None:

@@ -11,7 +11,7 @@ import pytest
 from penstock.query.aggregates import avg, count
 from penstock.query.errors import QueryError
 from penstock.query.expr import col, lit
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.step import Feed
 from penstock.query.steps import FilterSpec, SinkSpec, SourceSpec, UnionSpec, WindowJoinSpec
 from penstock.query.stream.stream import Stream
@@ -30,7 +30,7 @@ def ids(graph: Graph) -> list[str]:
     return [node.id for node in graph]
 
 
-def operators(graph: Graph) -> list[Node]:
+def operators(graph: Graph) -> list[QueryVertex]:
     return [node for node in graph if not isinstance(node.spec, SourceSpec | SinkSpec)]
 
 
@@ -285,8 +285,8 @@ def test_steps_that_go_round_are_refused(traffic: Traffic) -> None:
             traffic.app.graph(share)
 
 
-def node(name: str, spec: Any, *inputs: Input) -> Node:
-    return Node(name, spec, inputs, CARS, "ts")
+def node(name: str, spec: Any, *inputs: Input) -> QueryVertex:
+    return QueryVertex(name, spec, inputs, CARS, "ts")
 
 
 CAR_SOURCE = SourceSpec(DeclaredSource(CARS), "ts", 0)
@@ -333,6 +333,6 @@ def test_a_graph_by_hand_is_put_in_order() -> None:
         ),
     ],
 )
-def test_what_is_no_graph(nodes: list[Node], message: str) -> None:
+def test_what_is_no_graph(nodes: list[QueryVertex], message: str) -> None:
     with pytest.raises(QueryError, match=message):
         checked_graph(nodes)

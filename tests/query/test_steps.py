@@ -25,7 +25,7 @@ from penstock.query.steps.spec import (
     Means,
     Names,
     Order,
-    Part,
+    PartialStep,
     Spec,
     Stateless,
     complete,
@@ -66,7 +66,7 @@ def test_a_family_does_not_answer_for_its_steps() -> None:
 
         @complete
         @dataclass(frozen=True)
-        class Whole(Part):
+        class Whole(PartialStep):
             """Nothing."""
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.routing.imbalance import load_imbalance, mean_load
 from penstock.routing.load import (
+    MeasuredLoad,
     NodeUse,
-    Observed,
     Share,
     combined_loads,
     cpu_loads,
@@ -66,29 +66,29 @@ def test_nothing_to_do_is_no_imbalance() -> None:
 
 def test_partitions_share_their_tasks_time_by_rows() -> None:
     # task 0: 40 rows in 400 ns, so 10 each; task 1: 20 rows in 600, so 30 each
-    observed = Observed((0, 1, 0), 2, (10, 20, 30), (400.0, 600.0))
+    observed = MeasuredLoad((0, 1, 0), 2, (10, 20, 30), (400.0, 600.0))
     assert partition_loads(observed) == pytest.approx((0.1, 0.6, 0.3))
     assert task_loads(observed.route, 2, partition_loads(observed)) == pytest.approx((0.4, 0.6))
 
 
 def test_state_counts_by_its_weight() -> None:
-    observed = Observed((0, 1), 2, (10, 10), (100.0, 100.0), (30.0, 10.0))
+    observed = MeasuredLoad((0, 1), 2, (10, 10), (100.0, 100.0), (30.0, 10.0))
     assert partition_loads(observed, mu=0.5) == pytest.approx((0.625, 0.375))
 
 
 def test_a_task_without_measured_time_costs_what_rows_cost_elsewhere() -> None:
-    observed = Observed((0, 1), 2, (10, 30), (0.0, 300.0))
+    observed = MeasuredLoad((0, 1), 2, (10, 30), (0.0, 300.0))
     first, second = partition_loads(observed)
     assert second / first == pytest.approx(30 * 10.0 / (10 * 300.0 / 40))
 
 
 def test_measurements_must_be_of_the_route() -> None:
     with pytest.raises(ValueError, match="rows has 1 entries"):
-        Observed((0, 1), 2, (10,), (0.0, 0.0))
+        MeasuredLoad((0, 1), 2, (10,), (0.0, 0.0))
 
 
 def test_operators_that_share_a_route_count_by_their_time() -> None:
-    first = Observed((0, 1), 2, (10, 10), (30.0, 30.0))
-    second = Observed((0, 1), 2, (10, 0), (20.0, 0.0))
+    first = MeasuredLoad((0, 1), 2, (10, 10), (30.0, 30.0))
+    second = MeasuredLoad((0, 1), 2, (10, 0), (20.0, 0.0))
     # 60 of 80 ns are halved, 20 of 80 belong to the first partition
     assert combined_loads([first, second]) == pytest.approx((0.75 * 0.5 + 0.25, 0.75 * 0.5))

@@ -9,24 +9,24 @@ from hypothesis import strategies as st
 
 from penstock.query.errors import PenstockError
 from penstock.routing.route import Move, even_route, moves_between, resized
-from penstock.routing.router import Router
+from penstock.routing.router import TwoTierRouter
 
 
 def test_algorithm_1_data_stream() -> None:
-    router = Router((0, 1, 1), 2)
+    router = TwoTierRouter((0, 1, 1), 2)
     # 4 % 3 = 1 → task 1, 6 % 3 = 0 → task 0, −1 pmod 3 = 2 → task 1
     assert router.tasks_of(np.array([4, 6, -1])).tolist() == [1, 0, 1]
 
 
 def test_algorithm_1_control_stream() -> None:
-    router = Router((0, 1, 1), 2)
+    router = TwoTierRouter((0, 1, 1), 2)
     router.apply(Move(1, 1, 0))
     assert router.route == (0, 0, 1)
     assert router.tasks_of(np.array([4])).tolist() == [0]
 
 
 def test_a_move_from_someone_who_is_not_the_owner_is_refused() -> None:
-    router = Router((0, 1), 2)
+    router = TwoTierRouter((0, 1), 2)
     with pytest.raises(ValueError, match="belongs to task 1, not 0"):
         router.apply(Move(1, 0, 1))
     with pytest.raises(ValueError, match="cannot move to task 2"):
@@ -37,7 +37,7 @@ def test_a_move_from_someone_who_is_not_the_owner_is_refused() -> None:
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), st.integers(1, 5), st.integers(0, 3))
 def test_a_split_has_every_row_once_in_order_and_counts_it(hashes: list[int], tasks: int, more: int) -> None:
     rows = np.array(hashes, np.int64)
-    router = Router(even_route(tasks + more, tasks), tasks)
+    router = TwoTierRouter(even_route(tasks + more, tasks), tasks)
     split = router.split(rows)
     owners = router.tasks_of(rows)
     for task in range(tasks):

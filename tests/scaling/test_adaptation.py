@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lab.baselines.cpu_rule import CpuHistory, CpuRule
 from penstock.query.errors import PenstockError
-from penstock.scaling.adaptation import Act, Command, Fleet, Phase
+from penstock.scaling.adaptation import Act, Command, Fleet, InstancePhase
 
 TH = 60.0
 
@@ -95,7 +95,9 @@ def test_whatever_is_asked_for_some_are_registered_and_the_request_is_the_plan(
                     open_for[command.instance] = False
         assert fleet.observed >= 1
         assert set(fleet.registered) == {number for number, is_open in open_for.items() if is_open}
-        assert all(one.phase is not Phase.DRAINING or not open_for[one.number] for one in fleet.instances)
+        assert all(
+            one.phase is not InstancePhase.DRAINING or not open_for[one.number] for one in fleet.instances
+        )
     fleet, _ = fleet.advance(now + TH)
     assert fleet.observed == fleet.planned
 

@@ -21,8 +21,8 @@ from penstock.scaling.distributions import (
     pareto,
     uniform,
 )
-from penstock.scaling.forecast import Line, Naive, Observed, Seasonal, Trend
-from penstock.scaling.planner import QueueingPlanner, Workload
+from penstock.scaling.forecast import Naive, ObservedRate, RateLine, Seasonal, Trend
+from penstock.scaling.planner import QueueingPlanner, RateHistory
 from penstock.scaling.profiles import OperatorProfile, measure_profile
 from penstock.scaling.slices import ArrivalLog, Slicing, TimeSlice
 
@@ -99,8 +99,8 @@ def test_slicings_that_make_no_sense_are_refused(wrong: dict[str, float]) -> Non
         Slicing(**wrong)  # type: ignore[arg-type]
 
 
-def line(count: int, every_s: float = 80.0) -> list[Observed]:
-    return [Observed(n * every_s, 1.0 + 0.01 * n) for n in range(count)]
+def line(count: int, every_s: float = 80.0) -> list[ObservedRate]:
+    return [ObservedRate(n * every_s, 1.0 + 0.01 * n) for n in range(count)]
 
 
 def test_the_naive_forecast_goes_on_with_the_last_rate() -> None:
@@ -114,22 +114,22 @@ def test_the_trend_forecast_extends_a_straight_line() -> None:
 
 
 def test_a_line_is_extended_as_far_as_asked_for_and_noise_is_averaged() -> None:
-    assert Line().ahead(line(40), 1000.0) == pytest.approx(1.395 + 0.01 * 1000.0 / 80.0, abs=1e-6)
+    assert RateLine().ahead(line(40), 1000.0) == pytest.approx(1.395 + 0.01 * 1000.0 / 80.0, abs=1e-6)
     noise = np.random.default_rng(1).normal(5.0, 0.25, 22)
-    level = [Observed(80.0 * n, float(rate)) for n, rate in enumerate(noise)]
-    assert Line().ahead(level, 960.0) == np.median(noise)
-    assert Line().ahead(line(40)[::-1][:2], 60.0) == line(40)[38].rate
-    falling = [Observed(80.0 * n, max(3.0 - 0.2 * n, 0.0)) for n in range(15)]
-    assert Line().ahead(falling, 1e6) == 0.0
+    level = [ObservedRate(80.0 * n, float(rate)) for n, rate in enumerate(noise)]
+    assert RateLine().ahead(level, 960.0) == np.median(noise)
+    assert RateLine().ahead(line(40)[::-1][:2], 60.0) == line(40)[38].rate
+    falling = [ObservedRate(80.0 * n, max(3.0 - 0.2 * n, 0.0)) for n in range(15)]
+    assert RateLine().ahead(falling, 1e6) == 0.0
 
 
 def test_the_planner_looks_as_far_ahead_as_selections_last() -> None:
     profile = measure_profile("detector", [1.0, 2.0, 5.0], polynomial, selection_s=900.0)
-    rising = Workload(tuple(Observed(80.0 * n, 2.0 + 0.05 * n) for n in range(22)))
+    rising = RateHistory(tuple(ObservedRate(80.0 * n, 2.0 + 0.05 * n) for n in range(22)))
     between = exponential(1 / 3.1).sample(400, 1)
     found = TimeSlice(80.0 * 22 - 80.0, 80.0 * 22, between)
     plans = [
-        QueueingPlanner(profile, forecast=Line(), as_printed=printed).plan(found, rising)[0]
+        QueueingPlanner(profile, forecast=RateLine(), as_printed=printed).plan(found, rising)[0]
         for printed in (True, False)
     ]
     assert plans[0] is not None
@@ -142,7 +142,7 @@ def test_the_planner_looks_as_far_ahead_as_selections_last() -> None:
 def test_the_seasonal_forecast_knows_what_comes_at_this_hour() -> None:
     day = 86_400.0
     times = np.arange(0.0, 3 * day, day / 48)
-    seen = [Observed(t, 3.0 + 2.0 * np.sin(2 * np.pi * t / day)) for t in times]
+    seen = [ObservedRate(t, 3.0 + 2.0 * np.sin(2 * np.pi * t / day)) for t in times]
     ahead = Seasonal(day).ahead(seen, day / 4)
     expected = 3.0 + 2.0 * np.sin(2 * np.pi * (times[-1] + day / 4) / day)
     assert ahead == pytest.approx(expected, abs=0.1)
@@ -175,7 +175,7 @@ def test_the_planner_joins_them() -> None:
     profile = measure_profile("detector", [1.0, 2.0, 5.0], polynomial)
     planner = QueueingPlanner(profile, Requirement(15, 0.95))
     between = exponential(0.2).sample(400, 1)
-    plan, workload = planner.plan(TimeSlice(0.0, float(between.sum()), between), Workload())
+    plan, workload = planner.plan(TimeSlice(0.0, float(between.sum()), between), RateHistory())
     assert plan is not None
     assert plan.classified.distribution.family is Family.EXPONENTIAL
     assert plan.service.mean == pytest.approx(1.37 * (0.2 / between.mean()) ** 2, rel=0.01)

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.scheduling.dispatch.dispatcher import priorities
 from penstock.scheduling.dispatch.machine import OVERDUE
-from penstock.scheduling.policy import Order, Plan
+from penstock.scheduling.policy import Plan, PriorityOrder
 from penstock.scheduling.topology import Topology
 from tests.scheduling.snapshots import snapshot
 
@@ -27,7 +27,7 @@ def found(
     last = [100 - time for time in idle]
     given = snapshot(pending, topology, now_ns=100, last_turn_ns=last, since_ns=since)
     potential, limits = np.arange(1.0, count + 1), np.full(count, limit)
-    return priorities(Plan(potential, limits, Order.FIXED, 4, 5.0, overdue), given).tolist()
+    return priorities(Plan(potential, limits, PriorityOrder.FIXED, 4, 5.0, overdue), given).tolist()
 
 
 def test_as_many_events_as_the_threshold_are_enough() -> None:

@@ -11,7 +11,7 @@ from penstock.scheduling.dispatch.dispatcher import priorities
 from penstock.scheduling.min_latency import MinLatency
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.state_based import State, StateBased
-from penstock.scheduling.thresholds import Adaptation, Range
+from penstock.scheduling.thresholds import Adaptation, ThresholdRange
 from tests.scheduling.snapshots import (
     EXAMPLE,
     EXAMPLE_COST_NS,
@@ -28,7 +28,9 @@ from tests.scheduling.snapshots import (
 )
 
 #: Thresholds as in the example: 4 events and 5 ms, that stay as they are.
-STABLE = StateBased(Adaptation(Range(4.0, 5.0, 0.0), Range(5.0 * MS, 6.0 * MS, 0.0)), least_events=1)
+STABLE = StateBased(
+    Adaptation(ThresholdRange(4.0, 5.0, 0.0), ThresholdRange(5.0 * MS, 6.0 * MS, 0.0)), least_events=1
+)
 
 
 def decisions(policy: Policy, count: int) -> list[int]:
@@ -83,7 +85,7 @@ def test_a_worker_that_returns_an_operator_finds_it_eligible_or_not() -> None:
 
 
 def test_a_beat_s_worth_of_events_is_worth_a_turn_of_its_operator() -> None:
-    policy = StateBased(replace(STABLE.adaptation, events=Range(400.0, 500.0, 0.0), of_beat=0.5))
+    policy = StateBased(replace(STABLE.adaptation, events=ThresholdRange(400.0, 500.0, 0.0), of_beat=0.5))
     of = replace(example([0, 9, 9, 10, 0]), arriving_per_ns=np.full(5, 2e-6), beat_ns=10 * MS)
     plan, state = policy.plan(of, policy.initial_state(EXAMPLE))
     assert order(plan, of) == [D]  # a beat brings 20 events

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.scheduling.thresholds import Adaptation, Range, Thresholds
+from penstock.scheduling.thresholds import Adaptation, ThresholdRange, Thresholds
 
 PAPER = Adaptation()
 
 
 def test_the_step_is_the_gradient_times_the_value() -> None:
-    assert Range(1_000, 10_000, 1_000).step(1_000.0, 0.25) == 250.0
-    assert Range(1_000, 10_000, 1_000).step(1_000.0, -0.25) == -250.0
+    assert ThresholdRange(1_000, 10_000, 1_000).step(1_000.0, 0.25) == 250.0
+    assert ThresholdRange(1_000, 10_000, 1_000).step(1_000.0, -0.25) == -250.0
 
 
 def test_the_step_is_bounded_on_both_sides() -> None:
-    assert Range(1_000, 10_000, 1_000).step(4_000.0, 0.9) == 1_000.0
-    assert Range(1_000, 10_000, 1_000).step(4_000.0, -0.9) == -1_000.0
+    assert ThresholdRange(1_000, 10_000, 1_000).step(4_000.0, 0.9) == 1_000.0
+    assert ThresholdRange(1_000, 10_000, 1_000).step(4_000.0, -0.9) == -1_000.0
 
 
 def test_there_is_no_step_out_of_the_range() -> None:
-    one = Range(1_000, 10_000, 1_000)
+    one = ThresholdRange(1_000, 10_000, 1_000)
     assert one.step(9_500.0, 0.9) == 0.0  # 10,500 is too much
     assert one.step(9_000.0, 0.9) == 0.0  # 10,000 is not below the largest
     assert one.step(800.0, -3.0) == 0.0  # below 0
@@ -63,9 +63,9 @@ def test_the_event_threshold_is_a_share_of_what_a_beat_brings() -> None:
 
 
 def test_the_event_threshold_grows_with_the_block_up_to_a_part_of_what_can_wait() -> None:
-    assert Adaptation.for_block(384, 100_000).events == Range(1_000.0, 10_000.0, 1_000.0)
+    assert Adaptation.for_block(384, 100_000).events == ThresholdRange(1_000.0, 10_000.0, 1_000.0)
     twice = Adaptation.for_block(768, 100_000)
-    assert twice.events == Range(2_000.0, 20_000.0, 2_000.0)
+    assert twice.events == ThresholdRange(2_000.0, 20_000.0, 2_000.0)
     assert twice.idle_ns == Adaptation.for_block(65_536, 10**6).idle_ns
     small = Adaptation.for_block(768, 2_000).events
     assert (small.initial, small.largest) == (500.0, 1_500.0)

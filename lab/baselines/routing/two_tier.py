@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.routing.control import Decision, Memory, RoutingControl
-from penstock.routing.load import Observed
+from penstock.routing.control import Decision, LoadHistory, RoutingControl
+from penstock.routing.load import MeasuredLoad
 from penstock.routing.route import even_route
-from penstock.routing.router import Hashes, Router, Tasks
+from penstock.routing.router import Hashes, Tasks, TwoTierRouter
 
 
 class TwoTierGrouping:
@@ -15,9 +15,9 @@ class TwoTierGrouping:
     splits_keys = False
 
     def __init__(self, tasks: int, partitions: int, control: RoutingControl | None = None) -> None:
-        self.router = Router(even_route(partitions, tasks), tasks)
+        self.router = TwoTierRouter(even_route(partitions, tasks), tasks)
         self.control = control or RoutingControl()
-        self._memory = Memory()
+        self._memory = LoadHistory()
 
     def assign(self, hashes: Hashes) -> Tasks:
         self.router.split(hashes)  # which counts the rows
@@ -26,7 +26,7 @@ class TwoTierGrouping:
     def look(self, cpu_ns: tuple[float, ...]) -> Decision:
         """What was handed out since the last look, with the time that each task took, may move partitions."""
         router = self.router
-        observed = Observed(router.route, router.tasks, router.take_rows(), cpu_ns)
+        observed = MeasuredLoad(router.route, router.tasks, router.take_rows(), cpu_ns)
         decision, self._memory = self.control.look([observed], self._memory)
         for move in decision.moves:
             router.apply(move)

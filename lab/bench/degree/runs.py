@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from lab.bench.measuring.report import progress
 from lab.sim.detection import DetectionLoad, DetectionOutcome, simulate_detection
-from lab.sim.detection_control import ByCpu, ByQueueing, Constant, Controller
+from lab.sim.detection_control import ByCpu, ByQueueing, ConstantDegree, Controller
 from lab.sim.queue_lengths import QueueLengths
-from lab.workloads.no_passing.data import ENTRY, EXIT, Arrivals, NoPassingSettings, passings
+from lab.workloads.no_passing.data import ENTRY, EXIT, NoPassingSettings, VehicleArrivals, passings
 from lab.workloads.no_passing.detector import predicates
 from penstock.cep.selections.selections import EventBatch
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.scaling.degree import Requirement
-from penstock.scaling.forecast import Forecast, Line, Naive
+from penstock.scaling.forecast import Forecast, Naive, RateLine
 from penstock.scaling.planner import QueueingPlanner
 from penstock.scaling.profiles import OperatorProfile, measure_profile
 from penstock.scaling.slices import Slicing
@@ -67,14 +67,16 @@ def _comparisons(rate: float, hours: float) -> Floats:
     """Comparisons of every exit, once the zone is full."""
     settings = NoPassingSettings(seconds=SETTLED_S + hours * 3600.0, rate=rate, seed=_PROFILE_SEED)
     load = load_of(settings)
-    outcome = simulate_detection(load, Splitter(predicates(), keeps_queue=False), Constant(), 1)
+    outcome = simulate_detection(
+        load, SelectionSplitter(predicates(), keeps_queue=False), ConstantDegree(), 1
+    )
     return outcome.work_s[load.compared & (load.times_s > SETTLED_S)]
 
 
 def _selection_s() -> float:
     """How long selections are open, as the splitter sees it."""
     load = load_of(NoPassingSettings(seconds=2.0 * SETTLED_S, rate=1.0, seed=_PROFILE_SEED))
-    splitter = Splitter(predicates(), keeps_queue=False)
+    splitter = SelectionSplitter(predicates(), keeps_queue=False)
     splitter.register(0)
     dealt = splitter.split(load.events)
     times = load.times_s
@@ -148,8 +150,8 @@ def controllers(scenario: Scenario) -> dict[str, Callable[[], Controller]]:
         return lambda: ByQueueing(planner, Slicing(arrivals=arrivals))
 
     return {
-        "qt_400": by_queueing(400, Line(), False),
-        "qt_1600": by_queueing(1600, Line(), False),
+        "qt_400": by_queueing(400, RateLine(), False),
+        "qt_1600": by_queueing(1600, RateLine(), False),
         "qt_400_naive": by_queueing(400, Naive(), True),
         "qt_1600_naive": by_queueing(1600, Naive(), True),
         "cpu": ByCpu,
@@ -157,7 +159,7 @@ def controllers(scenario: Scenario) -> dict[str, Callable[[], Controller]]:
 
 
 def run_one(load: DetectionLoad, control: Controller, degree: int = INITIAL) -> DegreeRun:
-    splitter = Splitter(
+    splitter = SelectionSplitter(
         predicates(), keeps_queue=False
     )  # the simulation keeps time of acknowledgements itself
     outcome = simulate_detection(load, splitter, control, degree)
@@ -175,7 +177,7 @@ def least_fixed(load: DetectionLoad, most: int = 20) -> tuple[int, dict[int, Deg
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        tried[middle] = run_one(load, Constant(), middle)
+        tried[middle] = run_one(load, ConstantDegree(), middle)
         if tried[middle].queue.share_within(REQUIREMENT.limit) >= REQUIREMENT.probability:
             high = middle
         else:
@@ -185,5 +187,5 @@ def least_fixed(load: DetectionLoad, most: int = 20) -> tuple[int, dict[int, Deg
 
 
 def arrivals_settings(rush: bool, seconds: float, seed: int) -> NoPassingSettings:
-    kind = Arrivals.RUSH if rush else Arrivals.CONSTANT
+    kind = VehicleArrivals.RUSH if rush else VehicleArrivals.CONSTANT
     return NoPassingSettings(kind, seconds=seconds, rate=PEAK, seed=seed)

@@ -51,7 +51,7 @@ SINKS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class AppStart:
     """One start of the app. Everything that lasts is below ``folder``."""
 
     folder: str
@@ -209,7 +209,7 @@ def sink(kind: str, path: Path) -> Any:
             return ps.sinks.Callback(EachCall(path))
 
 
-def build(plan: Plan) -> ps.App:
+def build(plan: AppStart) -> ps.App:
     """The app with its durable sinks."""
     app = ps.App("faults")
     for name, stream in queries(app, plan.root / "input", plan.cars_as).items():
@@ -231,7 +231,7 @@ def on_node(inputs: Path, cars_as: str) -> dict[str, list[dict[str, Any]]]:
 def main() -> None:
     """Runs a plan on Spark. Says each batch, and at the end that it is complete or, in our words, why not."""
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # of a run that hangs
-    plan = Plan(**json.loads(sys.argv[1]))
+    plan = AppStart(**json.loads(sys.argv[1]))
     for name in plan.without:
         switch_off(Protection(name))
     runtime = ps.Spark(

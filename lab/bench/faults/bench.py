@@ -18,7 +18,7 @@ from lab.bench.faults.blind import (
 )
 from lab.bench.faults.damaged import damages
 from lab.bench.faults.kills import disturbances, kills, undisturbed
-from lab.bench.faults.laboratory import Kind, Laboratory
+from lab.bench.faults.laboratory import Laboratory, RoundKind
 from lab.bench.faults.machine import clock_jumps, executors, full_disk, power_cuts
 from lab.bench.faults.second import at_once, second_starts
 from lab.bench.faults.table import Outcome
@@ -75,23 +75,23 @@ def experiment(seconds: float, first: Sequence[str] | None = None, kills_at_leas
     )
 
 
-def _kinds(cluster: LocalCluster) -> tuple[Kind, ...]:
+def _kinds(cluster: LocalCluster) -> tuple[RoundKind, ...]:
     def up() -> LocalCluster:
         if cluster.state() is None:
             cluster.up()
         return cluster
 
     return (
-        Kind("undisturbed", undisturbed, weight=0),
-        Kind("kills", kills, weight=10),
-        Kind("disturbances", disturbances, weight=3),
-        Kind("damages", damages, weight=4),
-        Kind("second starts", second_starts, weight=2),
-        Kind("two at once", at_once, weight=1),
-        Kind("full disk", full_disk, weight=1),
-        Kind("clock jumps", clock_jumps, weight=1),
-        Kind("power cuts", power_cuts, weight=2),
-        Kind("executors", executors(up), weight=1),
+        RoundKind("undisturbed", undisturbed, weight=0),
+        RoundKind("kills", kills, weight=10),
+        RoundKind("disturbances", disturbances, weight=3),
+        RoundKind("damages", damages, weight=4),
+        RoundKind("second starts", second_starts, weight=2),
+        RoundKind("two at once", at_once, weight=1),
+        RoundKind("full disk", full_disk, weight=1),
+        RoundKind("clock jumps", clock_jumps, weight=1),
+        RoundKind("power cuts", power_cuts, weight=2),
+        RoundKind("executors", executors(up), weight=1),
     )
 
 

@@ -15,7 +15,7 @@ _SHIFT = "PENSTOCK_CLOCK_SHIFT"
 _real_time, _real_time_ns = time.time, time.time_ns
 
 
-class Clock:
+class ShiftedClock:
     """The clock of a run's Python processes, which can be put forward or back meanwhile."""
 
     def __init__(self, folder: Path) -> None:

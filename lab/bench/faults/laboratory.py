@@ -22,7 +22,7 @@ _START_S = 15.0  # until the first run has shown it
 
 
 @dataclass(frozen=True)
-class Kind:
+class RoundKind:
     """A kind of round."""
 
     name: str
@@ -45,7 +45,7 @@ class Laboratory:
         self._lasted: dict[str, float] = {}
         self.expected = expected_rows(self.folder / "node")
 
-    def play_all(self, first: Sequence[Kind], then: Sequence[Kind], until_s: float) -> None:
+    def play_all(self, first: Sequence[RoundKind], then: Sequence[RoundKind], until_s: float) -> None:
         """The first rounds in order, however long they take; then drawn ones that end by that moment."""
         choose = random.Random(self.seed)
         weights = [kind.weight for kind in then]
@@ -57,7 +57,7 @@ class Laboratory:
                 return
             self.play(kind, f"{self.seed}/{kind.name}/{number}")
 
-    def play_until(self, kind: Kind, is_enough: Callable[[], bool]) -> None:
+    def play_until(self, kind: RoundKind, is_enough: Callable[[], bool]) -> None:
         """More rounds of one kind, however long they take."""
         while not is_enough():
             self.play(kind, f"{self.seed}/{kind.name}/{len(self.rounds)}")
@@ -67,7 +67,7 @@ class Laboratory:
         """How often something was killed in all rounds."""
         return self.total(lambda world: world.kills)
 
-    def play(self, kind: Kind, seed: str) -> World:
+    def play(self, kind: RoundKind, seed: str) -> World:
         """One round."""
         began = time.monotonic()
         folder = self.folder / f"round-{len(self.rounds):03}"

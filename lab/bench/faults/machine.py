@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import psutil
 
-from lab.bench.faults.clock import Clock
+from lab.bench.faults.clock import ShiftedClock
 from lab.bench.faults.disk import SmallDisk
 from lab.bench.faults.power import PowerRecorder
 from lab.bench.faults.run import Role
@@ -40,7 +40,7 @@ def full_disk(world: World) -> None:
 def clock_jumps(world: World) -> None:
     """The clock is put forward and back in a run, and between two."""
     choose = world.choose
-    clock = Clock(world.folder / "clock")
+    clock = ShiftedClock(world.folder / "clock")
     world.environment = clock.environment(world.environment)
     for _ in range(2):
         run, faults = world.start(), []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from lab.bench.faults.app import COMPLETE, FINISHING, REFUSAL, Plan
+from lab.bench.faults.app import COMPLETE, FINISHING, REFUSAL, AppStart
 
 #: A run that says nothing new for so long hangs. On a machine that does many things a start takes a minute.
 PATIENCE_S = 240.0
@@ -49,7 +49,7 @@ class HungError(Exception):
 class AppRun:
     """A run of the app in a session of its own, which Spark's daemons stay in."""
 
-    def __init__(self, plan: Plan, log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, plan: AppStart, log: Path, environment: Mapping[str, str]) -> None:
         self.plan, self._out, self._err = plan, log.with_suffix(".out"), log.with_suffix(".err")
         with self._out.open("w") as out, self._err.open("w") as err:
             self.process = subprocess.Popen(

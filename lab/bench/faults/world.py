@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lab.bench.faults.app import SINKS, Plan
+from lab.bench.faults.app import SINKS, AppStart
 from lab.bench.faults.inputs import FORMATS, write_inputs
 from lab.bench.faults.outputs import Difference, Rows, differences
 from lab.bench.faults.run import AppRun, Ending, Role
@@ -60,7 +60,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.environment: dict[str, str] = dict(os.environ)
-        self.plan = Plan(
+        self.plan = AppStart(
             str(self.folder / "run"),
             batch_events=self.choose.choice(_BATCH_EVENTS),
             cars_as=self.choose.choice(FORMATS),

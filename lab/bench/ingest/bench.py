@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lab.bench.ingest.inputs import BAD_EVERY, Input, Kind, write
+from lab.bench.ingest.inputs import BAD_EVERY, FileKind, MeasuredInput, write
 from lab.bench.ingest.systems import ANSWER, Run, duck, penstock, polars
 from lab.bench.measuring.report import Options, Report, median, progress
 from penstock.query.errors import PenstockError
@@ -31,13 +31,13 @@ def run(options: Options) -> Report:
     figures: dict[str, Any] = {}
     ratios: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="penstock-ingest-") as name:
-        for kind in Kind:
+        for kind in FileKind:
             given = write(kind, Path(name), events)
             progress(f"ingest: {kind.value}, {given.path.stat().st_size >> 20} MiB")
             rates = measured({"penstock": penstock(_WORKERS), **peers}, given, seconds)
             figures[kind.value] = rates
             ratios[f"{kind.value}_over_best_peer"] = rates["penstock"] / max(rates[peer] for peer in peers)
-            if kind is not Kind.PARQUET:
+            if kind is not FileKind.PARQUET:
                 wrong = write(kind, Path(name), events, bad=True)
                 progress(f"ingest: {kind.value} with a bad record in {BAD_EVERY:,}")
                 ratios[f"{kind.value}_bad_over_good"] = beside(given, wrong, seconds)
@@ -53,7 +53,7 @@ def run(options: Options) -> Report:
     return Report(name="ingest", settings=settings, figures={"million_events_per_s": figures}, ratios=ratios)
 
 
-def measured(systems: Mapping[str, Run], given: Input, seconds: float) -> dict[str, float]:
+def measured(systems: Mapping[str, Run], given: MeasuredInput, seconds: float) -> dict[str, float]:
     """Million events per second of each system, the median of its rounds; raises unless all answers agree."""
     times: dict[str, list[float]] = {name: [] for name in systems}
     answers = {name: system(given)[1] for name, system in systems.items()}  # which also warms them up
@@ -68,7 +68,7 @@ def measured(systems: Mapping[str, Run], given: Input, seconds: float) -> dict[s
     return {name: given.events / median(spent) / 1e6 for name, spent in times.items()}
 
 
-def beside(good: Input, bad: Input, seconds: float) -> float:
+def beside(good: MeasuredInput, bad: MeasuredInput, seconds: float) -> float:
     """The rate with bad records as a share of that without, in alternating rounds."""
     system, shares, spent = penstock(_WORKERS), list[float](), 0.0
     system(bad)

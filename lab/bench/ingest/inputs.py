@@ -32,7 +32,7 @@ _START_US = 1_760_000_000_000_000
 _SPACING_US = 1_000
 
 
-class Kind(Enum):
+class FileKind(Enum):
     """What is measured: a format, and how its fields are written."""
 
     PARQUET = "parquet"
@@ -42,36 +42,36 @@ class Kind(Enum):
 
     @property
     def ending(self) -> str:
-        return "csv" if self in (Kind.CSV, Kind.QUOTED) else self.value
+        return "csv" if self in (FileKind.CSV, FileKind.QUOTED) else self.value
 
 
 @dataclass(frozen=True)
-class Input:
+class MeasuredInput:
     """A file, and how many events and bad records it holds."""
 
-    kind: Kind
+    kind: FileKind
     path: Path
     events: int
     bad: int = 0
 
 
-def write(kind: Kind, folder: Path, events: int, *, bad: bool = False) -> Input:
+def write(kind: FileKind, folder: Path, events: int, *, bad: bool = False) -> MeasuredInput:
     """Writes a file of so many records; with ``bad`` one of ``BAD_EVERY`` lines is no event."""
     path = folder / f"{kind.value}{'_bad' if bad else ''}.{kind.ending}"
-    if kind is Kind.PARQUET:
+    if kind is FileKind.PARQUET:
         _write_parquet(path, events)
-        return Input(kind, path, events)
+        return MeasuredInput(kind, path, events)
     with path.open("wb") as file:
-        if kind is not Kind.JSON:
+        if kind is not FileKind.JSON:
             file.write(",".join(COLUMNS).encode() + b"\n")
         for start in range(0, events, _ROWS):
-            table = _table(start, min(_ROWS, events - start), quoted=kind is Kind.QUOTED)
-            lines = _json(table) if kind is Kind.JSON else _csv(table)
+            table = _table(start, min(_ROWS, events - start), quoted=kind is FileKind.QUOTED)
+            lines = _json(table) if kind is FileKind.JSON else _csv(table)
             file.write(_with_bad(lines) if bad else lines)
     wrong = sum(
         len(range(_FIRST_BAD, min(_ROWS, events - start), BAD_EVERY)) for start in range(0, events, _ROWS)
     )
-    return Input(kind, path, events - wrong, wrong) if bad else Input(kind, path, events)
+    return MeasuredInput(kind, path, events - wrong, wrong) if bad else MeasuredInput(kind, path, events)
 
 
 _FIRST_BAD = BAD_EVERY // 2

@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from lab.bench.ingest.inputs import COLUMNS, LATENESS_US, Input, Kind
+from lab.bench.ingest.inputs import COLUMNS, LATENESS_US, FileKind, MeasuredInput
 from penstock.app import App
 from penstock.connectors.files.source import Files
 from penstock.connectors.memory.sink import Memory
@@ -22,7 +22,7 @@ from penstock.query.expr import col
 from penstock.query.windows import tumbling
 
 #: Reads a file and runs the query once: seconds, and the answer.
-Run = Callable[[Input], tuple[float, pa.Table]]
+Run = Callable[[MeasuredInput], tuple[float, pa.Table]]
 #: The columns of an answer.
 ANSWER = ("page", "start", "events", "amount")
 
@@ -30,8 +30,8 @@ ANSWER = ("page", "start", "events", "amount")
 def penstock(workers: int, **settings: Any) -> Run:
     """On a node; without the time it takes to build the graph, as queries here run on."""
 
-    def run(given: Input) -> tuple[float, pa.Table]:
-        form = None if given.kind is Kind.PARQUET else {**COLUMNS}
+    def run(given: MeasuredInput) -> tuple[float, pa.Table]:
+        form = None if given.kind is FileKind.PARQUET else {**COLUMNS}
         source = Files(given.path, schema=form, **settings)
         app, sink = App("ingest"), Memory()
         events = app.source("events", source, event_time="ts", lateness=f"{LATENESS_US}us")
@@ -54,11 +54,11 @@ def duck(threads: int) -> Run:
     names = {"timestamp": "TIMESTAMP", "int64": "BIGINT", "string": "VARCHAR", "float64": "DOUBLE"}
     columns = ", ".join(f"'{name}': '{names[kind]}'" for name, kind in COLUMNS.items())
 
-    def run(given: Input) -> tuple[float, pa.Table]:
+    def run(given: MeasuredInput) -> tuple[float, pa.Table]:
         path = given.path
-        if given.kind is Kind.PARQUET:
+        if given.kind is FileKind.PARQUET:
             rows = f"read_parquet('{path}')"
-        elif given.kind is Kind.JSON:
+        elif given.kind is FileKind.JSON:
             rows = f"read_json('{path}', format = 'newline_delimited', columns = {{{columns}}})"
         else:
             rows = f"read_csv('{path}', header = true, delim = ',', columns = {{{columns}}})"
@@ -77,12 +77,12 @@ def polars() -> Run:
     """Polars: a lazy scan, in whichever of its two engines was faster for the format."""
     best: dict[Path, Any] = {}
 
-    def timed(given: Input, engine: Any) -> tuple[float, pa.Table]:
+    def timed(given: MeasuredInput, engine: Any) -> tuple[float, pa.Table]:
         began_s = time.perf_counter()
         answer = _lazy(given).collect(engine=engine)
         return time.perf_counter() - began_s, answer.to_arrow()
 
-    def run(given: Input) -> tuple[float, pa.Table]:
+    def run(given: MeasuredInput) -> tuple[float, pa.Table]:
         if given.path not in best:
             seconds = {engine: timed(given, engine)[0] for engine in ("streaming", "in-memory")}
             best[given.path] = min(seconds, key=seconds.__getitem__)
@@ -91,7 +91,7 @@ def polars() -> Run:
     return run
 
 
-def _lazy(given: Input) -> pl.LazyFrame:
+def _lazy(given: MeasuredInput) -> pl.LazyFrame:
     kinds: Mapping[str, Any] = {
         "timestamp": pl.Datetime("us"),
         "int64": pl.Int64,
@@ -99,9 +99,9 @@ def _lazy(given: Input) -> pl.LazyFrame:
         "float64": pl.Float64,
     }
     form = {name: kinds[kind] for name, kind in COLUMNS.items()}
-    if given.kind is Kind.PARQUET:
+    if given.kind is FileKind.PARQUET:
         rows = pl.scan_parquet(given.path)
-    elif given.kind is Kind.JSON:
+    elif given.kind is FileKind.JSON:
         rows = pl.scan_ndjson(given.path, schema=form)
     else:
         rows = pl.scan_csv(given.path, schema=form)

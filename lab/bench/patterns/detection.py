@@ -13,7 +13,7 @@ from lab.workloads.no_passing.detector import NoPassing, predicates
 from penstock.app import App
 from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
 from penstock.cep.selections.selections import EventBatch
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.engine.node import Node
 from penstock.query.types import Schema
 from penstock.sinks import Discard
@@ -62,7 +62,7 @@ def speedup(measured: dict[int, list[float]]) -> float:
 def measure_costs(found: Passings) -> Costs:
     """The parts on their own, for the simulation."""
     events = EventBatch(0, found.ts, {"pos": found.pos, "vehicle": found.vehicle, "ts": found.ts})
-    splitter, buffer, detector = Splitter(predicates()), EventBuffer(), NoPassing()
+    splitter, buffer, detector = SelectionSplitter(predicates()), EventBuffer(), NoPassing()
     splitter.register(0)
     buffer.add(events)
     began = time.perf_counter()

@@ -9,7 +9,7 @@ import numpy as np
 
 from lab.bench.measuring.report import median
 from penstock.cep.selections.selections import EventBatch, Predicates
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.cep.selections.splitter_pairs import Sequence, one_of
 from penstock.cep.selections.splitter_rows import RowPredicates
 from penstock.cep.selections.splitter_windows import TimeWindows, TupleWindows
@@ -76,14 +76,14 @@ def make_batches(count: int, size: int, first: int = 0) -> list[EventBatch]:
     return found
 
 
-def _registered(predicates: Predicates) -> Splitter:
-    splitter = Splitter(predicates)
+def _registered(predicates: Predicates) -> SelectionSplitter:
+    splitter = SelectionSplitter(predicates)
     for instance in range(INSTANCES):
         splitter.register(instance)
     return splitter
 
 
-def _once(splitter: Splitter, stream: list[EventBatch]) -> float:
+def _once(splitter: SelectionSplitter, stream: list[EventBatch]) -> float:
     began = time.perf_counter()
     for batch in stream:
         splitter.split(batch)

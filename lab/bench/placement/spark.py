@@ -20,10 +20,10 @@ from lab.bench.plain_traffic import SCHEMA
 from lab.bench.queries import Telling, check_rows, expected_rows, query_names
 from lab.bench.traffic_feed import (
     WINDOW_US,
-    Arrivals,
-    Batch,
     Measured,
+    MicroBatch,
     Row,
+    SinkArrivals,
     Span,
     TrafficFiles,
     measure,
@@ -127,7 +127,7 @@ class GroupedTraffic:
         """What the runtime is told."""
         return {"one_group": None, "groups_auto": "auto", "groups_named": [[HEAVY]]}[self.name]
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         from penstock.spark.frames.streams import SparkStream
         from penstock.spark.runtime import Spark
 
@@ -146,9 +146,10 @@ class GroupedTraffic:
                 raise PenstockError("placement: the run on Spark ended before its first batch")
         self._watcher.start()
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[MicroBatch]:
         return [
-            Batch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms) for batch in self._run.batches
+            MicroBatch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms)
+            for batch in self._run.batches
         ]
 
     def stop(self) -> None:
@@ -182,7 +183,7 @@ class GroupedTraffic:
             pass
 
 
-def heavy_app(source: Source, light: int, rounds: int, arrivals: Arrivals, heavy: HeavyRows) -> App:
+def heavy_app(source: Source, light: int, rounds: int, arrivals: SinkArrivals, heavy: HeavyRows) -> App:
     """The light queries, each telling ``arrivals`` of its rows, and the heavy one."""
     app = App("placement")
     cars = app.source("cars", source, event_time="ts")
@@ -270,7 +271,7 @@ def is_steady(measured: Measured) -> bool:
     return measured.sustained and not measured.batch_median_ms > most_ms / 2
 
 
-def behind_s(arrivals: Arrivals, heavy: HeavyRows) -> float:
+def behind_s(arrivals: SinkArrivals, heavy: HeavyRows) -> float:
     """How much of the stream the light queries had told at the end, and the heavy one not yet."""
     latest_us = max((start_us + WINDOW_US for _, start_us in arrivals.rows), default=0)
     return max(0.0, (latest_us - heavy.latest_us) / 1e6)

@@ -14,7 +14,7 @@ from lab.bench.rebinding.experiments import (
     CONSTANT,
     SEARCH_SEEDS,
     VARYING,
-    Plan,
+    RebindingExtent,
     Simulated,
     simulate_all,
 )
@@ -42,8 +42,8 @@ from lab.sim.rebinding import SERVER, STATIC, Setting
 from lab.sim.traffic_load import TrafficLoad
 from penstock.binding.greedy import DEFAULT_TOLERANCE
 
-DEFAULT = Plan(20.0, 25.0, 6, 3, Lengths(1.5, 2.0), 2, 1.0)
-FULL = Plan(60.0, 120.0, 10, 5, Lengths(10.0, 60.0), 5, 2.0)
+DEFAULT = RebindingExtent(20.0, 25.0, 6, 3, Lengths(1.5, 2.0), 2, 1.0)
+FULL = RebindingExtent(60.0, 120.0, 10, 5, Lengths(10.0, 60.0), 5, 2.0)
 
 
 def run(options: Options) -> Report:

@@ -9,7 +9,7 @@ from typing import Any
 from lab.bench.measuring.rates import Lengths
 from lab.bench.measuring.report import progress
 from lab.bench.rebinding.costs import FrameCosts
-from lab.bench.rebinding.simulated import Job, Outcomes, Simulations
+from lab.bench.rebinding.simulated import Outcomes, SimulatedRun, Simulations
 from lab.sim.arrivals import morning
 from lab.sim.machine import Machine
 from lab.sim.rebinding import DEADLINE_MS, STATIC, VARIANTS, Setting
@@ -31,7 +31,7 @@ _MORE_SEEDS = 2  # times as many for figure 2, whose difference is 0.02 ms: five
 
 
 @dataclass(frozen=True)
-class Plan:
+class RebindingExtent:
     """How long and how often: the paper repeats everything five times."""
 
     seconds: float  # of a simulated run under a constant load
@@ -56,7 +56,9 @@ class Simulated:
     sensitivity: dict[str, dict[str, float]]  # what was changed → share in time by variant
 
 
-def simulate_all(several: Simulations, plan: Plan, costs: FrameCosts, machine: Machine) -> Simulated:
+def simulate_all(
+    several: Simulations, plan: RebindingExtent, costs: FrameCosts, machine: Machine
+) -> Simulated:
     """The paper's three experiments, the highest load, and what the paper leaves open."""
     setting = Setting(seconds=plan.seconds, machine=machine)
     seeds, others = range(plan.seeds), range(plan.other_seeds)
@@ -140,7 +142,7 @@ def changed(load: TrafficLoad, setting: Setting) -> dict[str, tuple[TrafficLoad,
 def _sensitivity(several: Simulations, load: TrafficLoad, setting: Setting) -> dict[str, dict[str, float]]:
     changes = changed(load, setting)
     jobs = {
-        (what, variant): Job(variant, other, its_setting, 0)
+        (what, variant): SimulatedRun(variant, other, its_setting, 0)
         for what, (other, its_setting, variants) in changes.items()
         for variant in variants
     }

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from lab.sim.calibration import measure_machine
 from lab.sim.machine import Machine
 from penstock.binding.non_blocking import NonBlocking
-from penstock.binding.tasks import Task, TaskQueue
+from penstock.binding.tasks import BlockTask, TaskQueue
 
 _OPERATORS = 300
 _THREADS = 2
@@ -49,8 +49,8 @@ def queue_ns(tasks: int = _OPERATORS) -> float:
     """One push and one pop on a priority queue that holds a frame's tasks."""
     queue = TaskQueue()
     for number in range(tasks):
-        queue.put(Task(number, number, 0, number % 7))
-    later = [Task(number, number, 1, 7 + number % 7) for number in range(tasks)]
+        queue.put(BlockTask(number, number, 0, number % 7))
+    later = [BlockTask(number, number, 1, 7 + number % 7) for number in range(tasks)]
     began_ns = time.perf_counter_ns()
     for task in later:
         queue.put(task)

@@ -45,7 +45,7 @@ _IN_TIME = 0.8  # of the results
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """One run of one system."""
 
     under_20ms: float
@@ -133,9 +133,9 @@ def scaled_agents(events_per_s: float, share: float, frames_per_second: int = 25
 
 def measure_all(
     agents: int, lengths: Lengths, rounds: int, rebind_every_s: float
-) -> dict[str, list[Measured]]:
+) -> dict[str, list[MeasuredRun]]:
     """Every system in turn, so many times over: what disturbs the machine for a while disturbs all."""
-    found: dict[str, list[Measured]] = {system: [] for system in SYSTEMS}
+    found: dict[str, list[MeasuredRun]] = {system: [] for system in SYSTEMS}
     rates = {"cars": float(agents * 25)}
     for number in range(rounds):
         for system in SYSTEMS:
@@ -149,12 +149,12 @@ def measure_all(
     return found
 
 
-def measured_of(paced: Paced) -> Measured:
+def measured_of(paced: Paced) -> MeasuredRun:
     """What is kept of a run."""
     metrics, latency = paced.metrics, all_queries(paced.metrics)
     rebinding = metrics.rebinding
     assert rebinding is not None
-    return Measured(
+    return MeasuredRun(
         under_20ms=latency.share_within(DEADLINE_MS),
         under_40ms=latency.share_within(FRAME_MS),
         mean_ms=latency.mean_ms,
@@ -181,7 +181,7 @@ def distribution_of(
     return {label: within[at + 1] - within[at] for at, label in enumerate(labels)}
 
 
-def measured_summary(runs: Sequence[Measured]) -> dict[str, Any]:
+def measured_summary(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
     """Means over the rounds with their 95 % intervals as [mean, low, high]."""
     values = [asdict(run) for run in runs]
     figures: dict[str, Any] = {name: list(interval([value[name] for value in values])) for name in _FIGURES}

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from lab.bench.measuring.plots import saved
-from lab.bench.rebinding.simulated import Outcome, mean_distribution, mean_over_seeds
+from lab.bench.rebinding.simulated import SimulatedOutcome, mean_distribution, mean_over_seeds
 from lab.sim.rebinding import DEADLINE_MS
 
 _NAMES = {
@@ -40,7 +40,7 @@ _COLOURS = {
     "greedy_literal": "tab:cyan",
 }
 
-Outcomes = Mapping[str, Sequence[Outcome]]
+Outcomes = Mapping[str, Sequence[SimulatedOutcome]]
 
 
 def draw_blocking(outcomes: Outcomes, agents: int, path: Path) -> str:

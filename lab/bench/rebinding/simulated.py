@@ -29,7 +29,7 @@ _ACTIVE = 0.5  # a thread that works this much of what the busiest one does coun
 
 
 @dataclass(frozen=True)
-class Job:
+class SimulatedRun:
     """One run to simulate."""
 
     variant: str
@@ -39,7 +39,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedOutcome:
     """What is kept of a run: ``whole`` since its first second, the rest since bindings have settled."""
 
     under_20ms: float
@@ -71,7 +71,7 @@ FIGURES = (
     "rebind_ms_per_plan",
 )
 
-Outcomes = dict[str, list[Outcome]]  # by variant, one for each seed
+Outcomes = dict[str, list[SimulatedOutcome]]  # by variant, one for each seed
 
 
 class Simulations:
@@ -80,7 +80,7 @@ class Simulations:
     def __init__(self, executor: Executor | None = None) -> None:
         self._executor = executor
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def run(self, jobs: Sequence[SimulatedRun]) -> list[SimulatedOutcome]:
         if self._executor is None:
             return [simulate(job) for job in jobs]
         return list(self._executor.map(simulate, jobs))
@@ -94,7 +94,7 @@ class Simulations:
     ) -> Outcomes:
         """Every variant with the same seeds, under the same load, which may depend on the seed."""
         loads = {seed: load if isinstance(load, TrafficLoad) else load(seed) for seed in seeds}
-        jobs = [Job(variant, loads[seed], setting, seed) for variant in variants for seed in seeds]
+        jobs = [SimulatedRun(variant, loads[seed], setting, seed) for variant in variants for seed in seeds]
         found: Outcomes = {}
         for job, outcome in zip(jobs, self.run(jobs), strict=True):
             found.setdefault(job.variant, []).append(outcome)
@@ -114,7 +114,7 @@ class Simulations:
 
         def sustains(factor: float) -> bool:
             tried = load.scaled(factor)
-            outcomes = self.run([Job(variant, tried, setting, seed) for seed in seeds])
+            outcomes = self.run([SimulatedRun(variant, tried, setting, seed) for seed in seeds])
             worst = min(outcome.under_20ms for outcome in outcomes)
             tell(tried.most_agents, worst)
             return worst >= SUSTAINED
@@ -133,19 +133,19 @@ def simulations(processes: int = 0) -> Iterator[Simulations]:
         yield Simulations(executor)
 
 
-def simulate(job: Job) -> Outcome:
+def simulate(job: SimulatedRun) -> SimulatedOutcome:
     """One run."""
     return outcome_of(run_variant(job.variant, job.load, job.setting, job.seed), job.setting)
 
 
-def outcome_of(result: SimResult, setting: Setting) -> Outcome:
+def outcome_of(result: SimResult, setting: Setting) -> SimulatedOutcome:
     """What is kept of a simulated run."""
     since_s, overheads = setting.settled_s, result.overheads
     seconds, means_ms = result.mean_over_time(1.0)
     settled = [moved for time_ns, moved in result.rebinds if time_ns >= since_s * 1e9]
     plans = max(1, overheads.decisions)
     busy = result.thread_utilisation
-    return Outcome(
+    return SimulatedOutcome(
         under_20ms=result.under(DEADLINE_MS, since_s),
         under_20ms_whole=result.under(DEADLINE_MS),
         mean_ms=result.mean_ms(since_s),
@@ -164,7 +164,7 @@ def outcome_of(result: SimResult, setting: Setting) -> Outcome:
 # -- over the seeds ------------------------------------------------------------------------------
 
 
-def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def summary(outcomes: Sequence[SimulatedOutcome]) -> dict[str, Any]:
     """Means over the seeds with their 95 % intervals as [mean, low, high], and the mean distribution."""
     figures: dict[str, Any] = {
         name: list(interval([getattr(outcome, name) for outcome in outcomes])) for name in FIGURES
@@ -181,14 +181,14 @@ def mean_distribution(distributions: Sequence[Mapping[str, float]]) -> dict[str,
     }
 
 
-def mean_over_seeds(outcomes: Sequence[Outcome]) -> tuple[list[float], list[float]]:
+def mean_over_seeds(outcomes: Sequence[SimulatedOutcome]) -> tuple[list[float], list[float]]:
     """Seconds, and the mean latency of all seeds in each; of seconds that all seeds have."""
     length = min(len(outcome.seconds) for outcome in outcomes)
     means = [interval([outcome.means_ms[at] for outcome in outcomes])[0] for at in range(length)]
     return list(outcomes[0].seconds[:length]), means
 
 
-def late_from_s(outcomes: Sequence[Outcome], since_s: float = 0.0) -> float | None:
+def late_from_s(outcomes: Sequence[SimulatedOutcome], since_s: float = 0.0) -> float | None:
     """The first second from which the mean latency exceeds the deadline to stay there for three seconds."""
     seconds, means_ms = mean_over_seeds(outcomes)
     late = [mean_ms > DEADLINE_MS for mean_ms in means_ms]
@@ -199,7 +199,7 @@ def late_from_s(outcomes: Sequence[Outcome], since_s: float = 0.0) -> float | No
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """Ours minus theirs within a seed, over the seeds: the mean and its 95 % interval."""
 
     mean: float
@@ -207,12 +207,12 @@ class Difference:
     high: float
 
     @staticmethod
-    def of(ours: Sequence[float], theirs: Sequence[float]) -> Difference:
+    def of(ours: Sequence[float], theirs: Sequence[float]) -> PairedDifference:
         """
         >>> Difference.of([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]).verdict
         'lower'
         """
-        return Difference(*interval([a - b for a, b in zip(ours, theirs, strict=True)]))
+        return PairedDifference(*interval([a - b for a, b in zip(ours, theirs, strict=True)]))
 
     @property
     def is_significant(self) -> bool:
@@ -235,7 +235,7 @@ def installations_compared(outcomes: Outcomes, policy: str = "greedy") -> dict[s
         ours, theirs = (
             [getattr(outcome, name) for outcome in variant] for variant in (non_blocking, blocking)
         )
-        difference = differences[name] = Difference.of(ours, theirs)
+        difference = differences[name] = PairedDifference.of(ours, theirs)
         found[name] = {
             "non_blocking": list(interval(ours)),
             "blocking": list(interval(theirs)),

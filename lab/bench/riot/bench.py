@@ -21,9 +21,9 @@ from lab.bench.riot.runs import (
     SETTINGS,
     SYSTEMS,
     WORKERS,
-    Plan,
-    Point,
-    Topology,
+    RatePoint,
+    RiotExtent,
+    RiotTopology,
     in_turn,
     median_point,
     plain,
@@ -42,19 +42,21 @@ _LIMIT_ROUNDS = 2
 #: Messages of the run that finds out what is possible; the first of them only warm up.
 _MESSAGES = {"pred": 8_000, "stats": 1_500, "etl": 4_000, "train": 80}
 
-Curves = dict[str, dict[str, list[Point]]]  # by topology and system
+Curves = dict[str, dict[str, list[RatePoint]]]  # by topology and system
 Queues = dict[str, dict[str, dict[str, OperatorFigures]]]  # by system, level and operator
 
 
-DEFAULT = Plan(Lengths(0.4, 1), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=2, confirmation=Lengths(0.4, 1.8))
-FULL = Plan(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5, confirmation=Lengths(10, 60))
+DEFAULT = RiotExtent(
+    Lengths(0.4, 1), 1, Lengths(0.4, 1.2), 5, growth=1.2, steps=2, confirmation=Lengths(0.4, 1.8)
+)
+FULL = RiotExtent(Lengths(10, 60), 5, Lengths(10, 60), 9, growth=1.2, steps=5, confirmation=Lengths(10, 60))
 
 
 def run(options: Options) -> Report:
     """All curves, the queues of PRED, the consumption sweep and the highest rates of STATS."""
     plan = FULL if options.full else DEFAULT
     with tempfile.TemporaryDirectory(prefix="penstock-riot-") as name, _one_library_thread():
-        topologies = {topology: Topology(topology, Path(name)) for topology in TOPOLOGIES}
+        topologies = {topology: RiotTopology(topology, Path(name)) for topology in TOPOLOGIES}
         limits = {topology: _limits(topologies[topology]) for topology in TOPOLOGIES}
         curves: Curves = {}
         queues: Queues = {}
@@ -106,9 +108,11 @@ def run(options: Options) -> Report:
     )
 
 
-def measure_curves(topology: Topology, most: float, plan: Plan) -> tuple[dict[str, list[Point]], Queues]:
+def measure_curves(
+    topology: RiotTopology, most: float, plan: RiotExtent
+) -> tuple[dict[str, list[RatePoint]], Queues]:
     """Both systems at the same rates, in turn; and their operators at three rates, of the last round."""
-    points: dict[str, dict[float, list[Point]]] = {system: {} for system in SYSTEMS}
+    points: dict[str, dict[float, list[RatePoint]]] = {system: {} for system in SYSTEMS}
     queues: Queues = {system: {} for system in SYSTEMS}
     levels = {share: level for level, share in LEVELS.items()}
     for number in range(plan.curve_rounds):
@@ -128,9 +132,9 @@ def measure_curves(topology: Topology, most: float, plan: Plan) -> tuple[dict[st
     return curves, queues
 
 
-def measure_consumption(topology: Topology, most: float, plan: Plan) -> dict[str, list[Point]]:
+def measure_consumption(topology: RiotTopology, most: float, plan: RiotExtent) -> dict[str, list[RatePoint]]:
     """Congestion-aware scheduling with other rules for how much a turn takes."""
-    points: dict[str, dict[float, list[Point]]] = {rule: {} for rule in CONSUMPTIONS}
+    points: dict[str, dict[float, list[RatePoint]]] = {rule: {} for rule in CONSUMPTIONS}
     for _ in range(plan.curve_rounds):
         for share in _SWEPT:
             for rule, consumption in CONSUMPTIONS.items():
@@ -144,7 +148,7 @@ def measure_consumption(topology: Topology, most: float, plan: Plan) -> dict[str
     return {rule: [median_point(found) for found in by_share.values()] for rule, by_share in points.items()}
 
 
-def _limits(topology: Topology) -> dict[str, float]:
+def _limits(topology: RiotTopology) -> dict[str, float]:
     """Messages a second of each system if all are there at once, the median of a few runs in turn; kernels
     are compiled before."""
     messages = _MESSAGES[topology.name]
@@ -163,7 +167,7 @@ def _limits(topology: Topology) -> dict[str, float]:
     return limits
 
 
-def _plain_curves(systems: Mapping[str, Sequence[Point]]) -> dict[str, list[dict[str, Any]]]:
+def _plain_curves(systems: Mapping[str, Sequence[RatePoint]]) -> dict[str, list[dict[str, Any]]]:
     return {system: plain(points) for system, points in systems.items()}
 
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from lab.bench.measuring.plots import saved
 from lab.bench.riot.operators import OperatorFigures
-from lab.bench.riot.runs import Point
+from lab.bench.riot.runs import RatePoint
 
 _LIMIT_MS = 100
 _NAMES = {"congestion": "congestion-aware, 2 workers", "threads": "a thread per operator"}
@@ -22,7 +22,7 @@ _COLOURS = {"congestion": "tab:blue", "threads": "tab:orange"}
 _SHADES = {"low": 0.35, "medium": 0.65, "high": 1.0}
 
 
-def draw_curves(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> str:
+def draw_curves(curves: Mapping[str, Mapping[str, Sequence[RatePoint]]], path: Path) -> str:
     """Figure 7: latency over throughput, a panel for each topology."""
     figure, axes = plt.subplots(2, 2, figsize=(11, 8))
     for panel, (topology, systems) in zip(axes.flat, curves.items(), strict=True):
@@ -37,7 +37,7 @@ def draw_curves(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path)
     return saved(figure, "Throughput and latency (EdgeWise figure 7)", path)
 
 
-def draw_consumption(rules: Mapping[str, Sequence[Point]], path: Path) -> str:
+def draw_consumption(rules: Mapping[str, Sequence[RatePoint]], path: Path) -> str:
     """Figure 11: what a turn takes of its queue."""
     figure, panel = plt.subplots(figsize=(8, 5.5))
     for rule, points in rules.items():
@@ -50,7 +50,7 @@ def draw_consumption(rules: Mapping[str, Sequence[Point]], path: Path) -> str:
     return saved(figure, "Consumption rules on STATS (EdgeWise figure 11)", path)
 
 
-def draw_variation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> str:
+def draw_variation(curves: Mapping[str, Mapping[str, Sequence[RatePoint]]], path: Path) -> str:
     """Figure 8: how unevenly operators are used, over the rate."""
     figure, axes = plt.subplots(2, 2, figsize=(11, 8))
     for panel, (topology, systems) in zip(axes.flat, curves.items(), strict=True):

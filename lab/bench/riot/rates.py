@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from lab.bench.measuring.rates import Lengths, Paced, Run, highest_rate, interval
 from lab.bench.measuring.report import progress
-from lab.bench.riot.runs import SYSTEMS, Plan, Topology, in_turn
+from lab.bench.riot.runs import SYSTEMS, RiotExtent, RiotTopology, in_turn
 from penstock.engine.node import Node
 
 P99_MS = 100.0
@@ -15,7 +15,7 @@ _CONFIRMATIONS = 14  # rates tried before a round is given up
 _FINE = 3  # of them, those by the step of the search; then by its growth
 
 
-def search_rates(topology: Topology, start: float, plan: Plan) -> dict[str, list[float]]:
+def search_rates(topology: RiotTopology, start: float, plan: RiotExtent) -> dict[str, list[float]]:
     """By system the highest rate that is sustained with p99 within the limit, once a round; NaN if none was.
 
     A search starts where the last ended.
@@ -35,7 +35,7 @@ def search_rates(topology: Topology, start: float, plan: Plan) -> dict[str, list
     return rates
 
 
-def sustained_rate(topology: Topology, node: Node, start: float, plan: Plan) -> Paced:
+def sustained_rate(topology: RiotTopology, node: Node, start: float, plan: RiotExtent) -> Paced:
     """The run at the highest rate that one system sustains, found from ``start`` on and confirmed."""
 
     def run(lengths: Lengths) -> Run:
@@ -45,7 +45,7 @@ def sustained_rate(topology: Topology, node: Node, start: float, plan: Plan) -> 
     return confirmed(run(plan.confirmation), found, plan)
 
 
-def confirmed(run: Run, found: Paced, plan: Plan) -> Paced:
+def confirmed(run: Run, found: Paced, plan: RiotExtent) -> Paced:
     """The highest rate up to the one found that is sustained once more, by the steps of the search downwards.
 
     A short run may be lucky, and the highest of several is the luckiest. If none of them is sustained, the

@@ -41,7 +41,7 @@ SYSTEMS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class RiotExtent:
     """How long and how often: the paper measures one minute, five times."""
 
     curve: Lengths
@@ -54,7 +54,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Point:
+class RatePoint:
     """One rate on a curve. Latency counts from when a message was due to when its results were published."""
 
     rate: float  # messages a second that were due
@@ -69,7 +69,7 @@ class Point:
     switches_per_message: float  # from thread to thread: how often work is handed over
 
 
-class Topology:
+class RiotTopology:
     """One of the four topologies, to be run at any rate by any node."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -80,7 +80,7 @@ class Topology:
         """A run at a rate, for a while."""
         return run_paced(self._graph(rate=rate), node, {self.name: rate}, lengths)
 
-    def run_counted(self, node: Node, rate: float, lengths: Lengths) -> tuple[Paced, Point]:
+    def run_counted(self, node: Node, rate: float, lengths: Lengths) -> tuple[Paced, RatePoint]:
         """A run, and what it comes to on a curve."""
         before = _switches()
         paced = self.run(node, rate, lengths)
@@ -110,14 +110,14 @@ def in_turn(systems: tuple[str, ...], number: int) -> tuple[str, ...]:
     return systems[first:] + systems[:first]
 
 
-def point_of(paced: Paced, switches_per_message: float = math.nan) -> Point:
+def point_of(paced: Paced, switches_per_message: float = math.nan) -> RatePoint:
     """What a run comes to on the curves."""
     metrics = paced.metrics
     latency = all_queries(metrics)
     operators = operator_figures(metrics)
     first = next(iter(operators.values()))  # a parser, or a reader of training rows
     turns = sum(operator.turns for operator in metrics.operators)
-    return Point(
+    return RatePoint(
         rate=paced.rate,
         read_per_s=paced.achieved,
         published_per_s=published(metrics) / metrics.elapsed_s,
@@ -136,12 +136,14 @@ def published(metrics: RunMetrics) -> int:
     return sum(operator.processed for operator in metrics.operators if _is_publisher(operator.id))
 
 
-def median_point(points: Sequence[Point]) -> Point:
+def median_point(points: Sequence[RatePoint]) -> RatePoint:
     """The same rate in several rounds: of each figure the median."""
-    return Point(**{field.name: median([getattr(p, field.name) for p in points]) for field in fields(Point)})
+    return RatePoint(
+        **{field.name: median([getattr(p, field.name) for p in points]) for field in fields(RatePoint)}
+    )
 
 
-def plain(points: Sequence[Point]) -> list[dict[str, Any]]:
+def plain(points: Sequence[RatePoint]) -> list[dict[str, Any]]:
     """Points for the report."""
     return [asdict(point) for point in points]
 

@@ -13,7 +13,7 @@ _OVERLOAD = 1.1
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """One system, workload and number of queries: means over the runs, and the throughput's interval."""
 
     asked: float  # events per second that were due
@@ -25,7 +25,7 @@ class Point:
 
 
 #: Workload → system → number of queries.
-Curves = dict[str, dict[str, dict[int, Point]]]
+Curves = dict[str, dict[str, dict[int, CurvePoint]]]
 
 
 def measure_curves(
@@ -47,7 +47,7 @@ def measure_curves(
                 latencies = [all_queries(run.metrics).mean_ms for run in runs]
                 p99_ms = interval([run.p99_ms for run in runs])[0]
                 mean_ms = interval(latencies)[0]
-                curves[name][system][count] = Point(asked[count], achieved, low, high, mean_ms, p99_ms)
+                curves[name][system][count] = CurvePoint(asked[count], achieved, low, high, mean_ms, p99_ms)
             best = max(curves[name].values(), key=lambda points: points[count].achieved)[count]
             progress(
                 f"scheduling: {name}, {count} queries: {asked[count] / 1e6:.2f} M/s asked, "

@@ -37,7 +37,7 @@ from lab.bench.simulation.policies import (
     together,
 )
 from lab.sim.query_scaling import POLICIES as SCALED_POLICIES
-from lab.sim.query_scaling import QUERIES, SERVER, Point, scale_queries
+from lab.sim.query_scaling import QUERIES, SERVER, ScalingPoint, scale_queries
 
 MIX_QUERIES = 10
 #: Rates as shares of what two cores could do if only events cost time. From the least, which every policy
@@ -46,7 +46,7 @@ SHARES = (0.1, 0.25, 0.5, 0.75, 0.95, 1.1)
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationExtent:
     """What is run, and for how long."""
 
     rounds: int
@@ -59,7 +59,7 @@ class Plan:
 
 
 #: At most four minutes on two quiet cores.
-SHORT = Plan(
+SHORT = SimulationExtent(
     rounds=4,
     calibration=Lengths(0.3, 1.0),
     lengths=Lengths(0.25, 0.6),
@@ -68,7 +68,7 @@ SHORT = Plan(
     queries=(2, 6, 10),
     scaled_s=0.06,
 )
-FULL = Plan(
+FULL = SimulationExtent(
     rounds=9,
     calibration=Lengths(1.0, 5.0),
     lengths=Lengths(1.0, 4.0),
@@ -170,7 +170,7 @@ def order_figures(predicted: Predicted, measured: Measured) -> dict[str, Any]:
     }
 
 
-def scaled(plan: Plan, processes: int = 0) -> list[Point]:
+def scaled(plan: SimulationExtent, processes: int = 0) -> list[ScalingPoint]:
     """Enjima's figure 5, the longest simulations first."""
     jobs = [
         (workload, policy, queries, plan.scaled_s)
@@ -181,12 +181,12 @@ def scaled(plan: Plan, processes: int = 0) -> list[Point]:
     return in_processes(_scaled, jobs, processes)
 
 
-def _scaled(job: tuple[str, str, int, float]) -> Point:
+def _scaled(job: tuple[str, str, int, float]) -> ScalingPoint:
     workload, policy, queries, seconds = job
     return scale_queries(workload, policies=(policy,), queries=(queries,), seconds=seconds)[0]
 
 
-def scaling_figures(points: Sequence[Point]) -> dict[str, Any]:
+def scaling_figures(points: Sequence[ScalingPoint]) -> dict[str, Any]:
     """Points by workload, policy and queries."""
     figures: dict[str, Any] = {}
     for point in sorted(points, key=lambda point: point.queries):
@@ -198,7 +198,7 @@ def scaling_figures(points: Sequence[Point]) -> dict[str, Any]:
     return figures
 
 
-def scaling_ratios(points: Sequence[Point]) -> dict[str, float]:
+def scaling_ratios(points: Sequence[ScalingPoint]) -> dict[str, float]:
     """Simulated throughput of the state-based policy over that of threads, with the most queries."""
     most = max(point.queries for point in points)
     at_most: Mapping[tuple[str, str], float] = {

@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from lab.bench.measuring.plots import saved
 from lab.bench.scheduling.systems import LIMIT_MS, THREADS
 from lab.bench.simulation.policies import Predicted, highest_rates
-from lab.sim.query_scaling import Point
+from lab.sim.query_scaling import ScalingPoint
 
 _MILLION = 1e6
 _MARKERS = "osD^v<>Pph"
@@ -63,7 +63,7 @@ def draw_predictions(predicted: Predicted, measured: Predicted, path: Path) -> s
     return saved(figure, "Policies on 2 threads, simulated and run: the mix of ten queries", path)
 
 
-def draw_scaling(points: Sequence[Point], path: Path) -> str:
+def draw_scaling(points: Sequence[ScalingPoint], path: Path) -> str:
     """Throughput above latency over the number of queries, one column for each workload (enjima fig. 5)."""
     workloads = list(dict.fromkeys(point.workload for point in points))
     figure, axes = plt.subplots(2, len(workloads), figsize=(5 * len(workloads), 7), squeeze=False)
@@ -71,7 +71,7 @@ def draw_scaling(points: Sequence[Point], path: Path) -> str:
         of_workload = sorted(
             (point for point in points if point.workload == workload), key=lambda point: point.queries
         )
-        by_policy: dict[str, list[Point]] = {}
+        by_policy: dict[str, list[ScalingPoint]] = {}
         for point in of_workload:
             by_policy.setdefault(point.policy, []).append(point)
         _column(axes[:, column], by_policy)
@@ -80,7 +80,7 @@ def draw_scaling(points: Sequence[Point], path: Path) -> str:
     return saved(figure, "Queries on 24 cores, simulated with chosen costs", path)
 
 
-def _column(axes: Any, by_policy: Mapping[str, Sequence[Point]]) -> None:
+def _column(axes: Any, by_policy: Mapping[str, Sequence[ScalingPoint]]) -> None:
     throughput, latency = axes
     for number, (policy, line) in enumerate(by_policy.items()):
         style: dict[str, Any] = {

@@ -158,7 +158,7 @@ def _crossing(by_rate: Mapping[float, float], limit_ms: float) -> float:
 
 
 @dataclass(frozen=True)
-class Order:
+class OrderAgreement:
     """How many pairs of policies have an order in both, and which of them are the other way round."""
 
     pairs: int
@@ -170,12 +170,12 @@ class Order:
         return 1.0 - len(self.reversed_pairs) / self.pairs if self.pairs else math.nan
 
 
-def order_of(predicted: Mapping[str, float], measured: Mapping[str, float]) -> Order:
+def order_of(predicted: Mapping[str, float], measured: Mapping[str, float]) -> OrderAgreement:
     """Compares one figure of every policy."""
     return clear_order_of(predicted, {policy: [figure] for policy, figure in measured.items()})
 
 
-def clear_order_of(predicted: Mapping[str, float], measured: Mapping[str, Sequence[float]]) -> Order:
+def clear_order_of(predicted: Mapping[str, float], measured: Mapping[str, Sequence[float]]) -> OrderAgreement:
     """Compares one figure of every policy with those of several rounds: only the pairs of which every round
     of one was below every round of the other. The rest may be noise."""
     middle = {policy: median(rounds) for policy, rounds in measured.items()}
@@ -185,16 +185,16 @@ def clear_order_of(predicted: Mapping[str, float], measured: Mapping[str, Sequen
         if max(one) < min(other) or max(other) < min(one):
             pairs += 1
             wrong += [] if is_same else [pair]
-    return Order(pairs, tuple(wrong))
+    return OrderAgreement(pairs, tuple(wrong))
 
 
-def orders_by_rate(predicted: Predicted, measured: Measured) -> dict[float, Order]:
+def orders_by_rate(predicted: Predicted, measured: Measured) -> dict[float, OrderAgreement]:
     """Compares the latencies at each rate, by the medians of the rounds."""
     middle = medians(measured)
     return {rate: order_of(_at(predicted, rate), _at(middle, rate)) for rate in _rates(predicted)}
 
 
-def clear_order(predicted: Predicted, measured: Measured) -> Order:
+def clear_order(predicted: Predicted, measured: Measured) -> OrderAgreement:
     """Compares the latencies at all rates, where the rounds leave no doubt."""
     return together(
         clear_order_of(_at(predicted, rate), {policy: by_rate[rate] for policy, by_rate in measured.items()})
@@ -211,10 +211,10 @@ def highest_of_rounds(measured: Measured, limit_ms: float = LIMIT_MS) -> dict[st
     return found
 
 
-def together(orders: Iterable[Order]) -> Order:
+def together(orders: Iterable[OrderAgreement]) -> OrderAgreement:
     """All pairs of several comparisons."""
     several = list(orders)
-    return Order(
+    return OrderAgreement(
         sum(order.pairs for order in several),
         tuple(pair for order in several for pair in order.reversed_pairs),
     )

@@ -27,7 +27,7 @@ from lab.bench.skew.simulated import (
     SEEDS,
     TASKS,
     ZIPF,
-    Plan,
+    SkewExtent,
     changing,
     counts,
     heavy_over_zipf,
@@ -38,7 +38,7 @@ from lab.bench.skew.simulated import (
 from penstock.routing.rebalancer import DEFAULT_CHI
 
 ROUNDS = 200  # the work of the heavy function
-DEFAULT, FULL = Plan(), Plan(40, 100_000, 20, 50_000, 10.0)
+DEFAULT, FULL = SkewExtent(), SkewExtent(40, 100_000, 20, 50_000, 10.0)
 FULL_MEASURED = MeasuredPlan(
     200_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 9, 1, 24, 20_000, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5), 3
 )

@@ -29,7 +29,7 @@ LATENCY_RATE, LATENCY_USE = 10_000.0, 0.7
 
 
 @dataclass(frozen=True)
-class Plan:
+class SkewExtent:
     """How much is simulated."""
 
     batches: int = 16
@@ -61,7 +61,7 @@ def two_tier(chi: float) -> TwoTierGrouping:
 
 
 def heavy(
-    plan: Plan,
+    plan: SkewExtent,
     costs: SkewCosts,
     chi: float,
     zipf: float,
@@ -98,7 +98,7 @@ def heavy(
     return {name: median(values) for name, values in found.items()}
 
 
-def heavy_over_zipf(plan: Plan, costs: SkewCosts, chi: float) -> dict[str, dict[str, Any]]:
+def heavy_over_zipf(plan: SkewExtent, costs: SkewCosts, chi: float) -> dict[str, dict[str, Any]]:
     """By Zipf coefficient."""
     results: dict[str, dict[str, Any]] = {}
     for zipf in ZIPF:
@@ -112,7 +112,7 @@ def heavy_over_zipf(plan: Plan, costs: SkewCosts, chi: float) -> dict[str, dict[
     return results
 
 
-def over_chi(plan: Plan, costs: SkewCosts, zipf: float) -> dict[str, dict[str, Any]]:
+def over_chi(plan: SkewExtent, costs: SkewCosts, zipf: float) -> dict[str, dict[str, Any]]:
     """By χ, at one Zipf coefficient."""
     keys = items_of(zipf, plan.batches * plan.batch_rows)
     hashing: dict[int, RoutingRun] = {}
@@ -127,7 +127,7 @@ def _last_expected(run: RoutingRun) -> float:
 # -- counts, which can be merged -----------------------------------------------------------------------------
 
 
-def counts(plan: Plan, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str, Any]:
+def counts(plan: SkewExtent, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str, Any]:
     """Every grouping, with what it has to merge: medians over hash seeds."""
     found: dict[str, dict[str, list[float]]] = {}
     for seed in range(SEEDS):
@@ -150,7 +150,7 @@ def counts(plan: Plan, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str, An
     return {name: {what: median(of) for what, of in values.items()} for name, values in found.items()}
 
 
-def latencies(plan: Plan, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str, float]:
+def latencies(plan: SkewExtent, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str, float]:
     """Mean latency at the paper's rate, in ms: medians over hash seeds.
 
     Time is scaled: the costs' relation is what was measured, but 10,000 events a second keep 16 evenly
@@ -180,7 +180,7 @@ def latencies(plan: Plan, costs: RowCosts, keys: NDArray[np.int64]) -> dict[str,
 # -- a stream that changes -----------------------------------------------------------------------------------
 
 
-def changing(plan: Plan, costs: SkewCosts, chi: float, seed: int = 1) -> dict[str, list[float]]:
+def changing(plan: SkewExtent, costs: SkewCosts, chi: float, seed: int = 1) -> dict[str, list[float]]:
     """LIT and throughput batch by batch while the skew rises and then other items become hot."""
     batches = plan.batches * 3
     rows = plan.batch_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.bench.measuring.report import Options, Report, median, progress
-from lab.bench.traffic_feed import Batch
+from lab.bench.traffic_feed import MicroBatch
 from lab.bench.yahoo.plain import FILES_PER_BATCH, Views, YahooFiles, YahooRun, run_plain
 from lab.workloads.yahoo.data import FIELDS, YahooEvents, YahooSettings
 from lab.workloads.yahoo.query import views_per_campaign
@@ -104,7 +104,7 @@ def run_generator(events: YahooEvents, batches: int, checkpoint: Path) -> YahooR
 
 def _run(
     source: Source, events: YahooEvents, total: int, views: Views, checkpoint: Path, batch_events: int | None
-) -> list[Batch]:
+) -> list[MicroBatch]:
     """Runs until all rows have been read and gives the batches that read any."""
 
     def keep(rows: list[dict[str, Any]]) -> None:
@@ -125,7 +125,7 @@ def _run(
     if read != total:
         raise PenstockError(f"Penstock read {read:,} of {total:,} rows")
     return [
-        Batch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms)
+        MicroBatch(batch.started_unix_ms / 1000, batch.batch_ms, batch.parts_ms)
         for batch in run.batches
         if batch.rows_in
     ]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lab.bench.plain_traffic import STATE_STORE, batch_of
-from lab.bench.traffic_feed import Batch
+from lab.bench.traffic_feed import MicroBatch
 from lab.workloads.yahoo.data import FIELDS, YahooEvents, YahooSettings
 from lab.workloads.yahoo.fused import WINDOW_US, campaign_slots, fused_count
 from penstock.query.errors import PenstockError
@@ -84,10 +84,10 @@ class YahooRun:
     """One pass over all files."""
 
     rows_per_s: float
-    batches: list[Batch]
+    batches: list[MicroBatch]
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], rows_per_batch: int) -> YahooRun:
+    def of(cls, batches: Sequence[MicroBatch], rows_per_batch: int) -> YahooRun:
         """From the start of the first batch that counts to the end of the last; pauses between them count."""
         counted = list(batches[WARM_BATCHES:])
         elapsed_s = counted[-1].began_s + counted[-1].ms / 1000 - counted[0].began_s

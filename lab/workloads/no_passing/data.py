@@ -22,7 +22,7 @@ FAST_SHARE = 0.1
 _HOUR_S = 3600.0
 
 
-class Arrivals(Enum):
+class VehicleArrivals(Enum):
     """How vehicles come to the zone."""
 
     CONSTANT = "constant"  # Poisson, one every 200 ms on average
@@ -39,7 +39,7 @@ class NoPassingSettings:
     ``cut``. rate: vehicles a second, for ``CONSTANT`` arrivals only.
     """
 
-    arrivals: Arrivals = Arrivals.CONSTANT
+    arrivals: VehicleArrivals = VehicleArrivals.CONSTANT
     seconds: float = 8 * _HOUR_S
     rate: float = 5.0
     seed: int = 0
@@ -103,15 +103,15 @@ def _entries(settings: NoPassingSettings, random: np.random.Generator) -> Floats
     """When vehicles pass the entry, in seconds."""
     seconds = settings.seconds
     match settings.arrivals:
-        case Arrivals.CONSTANT:
+        case VehicleArrivals.CONSTANT:
             return _renewal(
                 lambda n: random.exponential(1.0 / settings.rate, n), 1.0 / settings.rate, seconds
             )
-        case Arrivals.UNIFORM:
+        case VehicleArrivals.UNIFORM:
             return _renewal(lambda n: random.uniform(0.1, 0.2, n), 0.15, seconds)
-        case Arrivals.PARETO:
+        case VehicleArrivals.PARETO:
             return _renewal(lambda n: 0.05 * (1.0 + random.pareto(2.0, n)), 0.1, seconds)
-        case Arrivals.RUSH:
+        case VehicleArrivals.RUSH:
             grid = np.linspace(0.0, seconds, 20_001)
             rates = rush_rate(grid, seconds)
             expected = np.concatenate(([0.0], np.cumsum((rates[1:] + rates[:-1]) / 2 * np.diff(grid))))

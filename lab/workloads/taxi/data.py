@@ -137,7 +137,7 @@ class TaxiTrips:
 
 
 @dataclass(frozen=True)
-class _Place:
+class PickupPlace:
     """A cluster of pickups, and what the trips from there are like.
 
     heading_deg is clockwise from north; a trip leaves along it, or against it where `both_ways`.
@@ -157,17 +157,17 @@ class _Place:
 
 
 # Manhattan's avenues run 29 degrees east of north. Shares and medians are roughly those of January 2013.
-_CITY: tuple[_Place, ...] = (
-    _Place(0.30, -73.9840, 40.7549, 900, 1100, 1.6, 0.65, 29, 35, True, 0.00),  # midtown
-    _Place(0.17, -73.9900, 40.7350, 800, 800, 1.7, 0.65, 29, 40, True, 0.00),  # Village, Union Square
-    _Place(0.17, -73.9580, 40.7736, 500, 1300, 1.6, 0.60, 29, 30, True, 0.00),  # Upper East Side
-    _Place(0.12, -73.9780, 40.7850, 400, 1300, 1.6, 0.60, 29, 30, True, 0.00),  # Upper West Side
-    _Place(0.09, -74.0080, 40.7120, 500, 700, 2.4, 0.70, 35, 40, False, 0.02),  # Financial District
-    _Place(0.05, -73.9850, 40.6880, 2200, 2000, 2.5, 0.75, 0, 90, True, 0.03),  # Brooklyn
-    _Place(0.03, -73.9300, 40.7600, 2200, 1500, 2.6, 0.75, 270, 60, False, 0.05),  # Queens
-    _Place(0.02, -73.9450, 40.8150, 700, 1500, 2.2, 0.70, 209, 40, False, 0.00),  # Harlem
-    _Place(0.03, -73.8720, 40.7740, 350, 250, 9.0, 0.30, 260, 15, False, 0.45),  # La Guardia
-    _Place(0.02, -73.7830, 40.6450, 400, 350, 16.5, 0.25, 302, 12, False, 0.40),  # JFK
+_CITY: tuple[PickupPlace, ...] = (
+    PickupPlace(0.30, -73.9840, 40.7549, 900, 1100, 1.6, 0.65, 29, 35, True, 0.00),  # midtown
+    PickupPlace(0.17, -73.9900, 40.7350, 800, 800, 1.7, 0.65, 29, 40, True, 0.00),  # Village, Union Square
+    PickupPlace(0.17, -73.9580, 40.7736, 500, 1300, 1.6, 0.60, 29, 30, True, 0.00),  # Upper East Side
+    PickupPlace(0.12, -73.9780, 40.7850, 400, 1300, 1.6, 0.60, 29, 30, True, 0.00),  # Upper West Side
+    PickupPlace(0.09, -74.0080, 40.7120, 500, 700, 2.4, 0.70, 35, 40, False, 0.02),  # Financial District
+    PickupPlace(0.05, -73.9850, 40.6880, 2200, 2000, 2.5, 0.75, 0, 90, True, 0.03),  # Brooklyn
+    PickupPlace(0.03, -73.9300, 40.7600, 2200, 1500, 2.6, 0.75, 270, 60, False, 0.05),  # Queens
+    PickupPlace(0.02, -73.9450, 40.8150, 700, 1500, 2.2, 0.70, 209, 40, False, 0.00),  # Harlem
+    PickupPlace(0.03, -73.8720, 40.7740, 350, 250, 9.0, 0.30, 260, 15, False, 0.45),  # La Guardia
+    PickupPlace(0.02, -73.7830, 40.6450, 400, 350, 16.5, 0.25, 302, 12, False, 0.40),  # JFK
 )
 
 # Ten random bits choose a place, ten the distance, six the heading: the kernel looks up instead of computing.

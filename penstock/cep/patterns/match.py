@@ -16,7 +16,7 @@ from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.query.steps import MatchSpec
 from penstock.query.types import Field
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 
 @runs(MatchSpec)
@@ -42,7 +42,7 @@ class Match(Operator):
             self._matcher = Matcher(spec, layout, self._full, self.strings, self.id)
             self._state = MatchState(self._matcher, layout)
         self.state_formats = (
-            TableFormat("held", layout.fields),
+            StateFormat("held", layout.fields),
             *(() if self._matcher is None else self._state.formats),
         )
 

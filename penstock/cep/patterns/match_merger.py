@@ -15,7 +15,7 @@ from penstock.query.graph import Port
 from penstock.query.patterns.by_start import START
 from penstock.query.steps import MatchMergeSpec
 from penstock.state.keys import KeyWords
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 
 @runs(MatchMergeSpec)
@@ -34,7 +34,7 @@ class MatchMerger(Operator):
         self._held = OrderedBuffer(layout)
         self._output = build.outputs.get(Port.MAIN)
         self._hash = KeyHash(KeyWords(()), build.strings)
-        self.state_formats = (TableFormat("held", layout.fields),)
+        self.state_formats = (StateFormat("held", layout.fields),)
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         if self._output is not None:

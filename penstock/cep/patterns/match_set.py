@@ -23,7 +23,7 @@ from penstock.query.steps import MatchSetSpec, MatchSpec
 from penstock.query.types import Field
 from penstock.state.errors import StateError
 from penstock.state.keys import KeyWords
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 _MOST_PATTERNS = 1 << 12  # that can be told apart at one place in the order
 _NUMBER = "$pattern"  # in tables of state: by which change the pattern came
@@ -64,7 +64,7 @@ class MatchSet(Operator):
         self._words = KeyWords.of(layout, spec.keys)
         # Where nobody reads the matches there is nothing to compute, only late events to hand on.
         self.state_formats = (
-            TableFormat("held", layout.fields),
+            StateFormat("held", layout.fields),
             *(() if self._output is None else match_formats(self._words, layout, _NUMBER)),
         )
         self._matching: dict[str, _Matching] = {}  # by name, in the order of their numbers

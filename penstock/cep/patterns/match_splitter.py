@@ -20,12 +20,12 @@ from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.query.patterns.automaton import automaton
 from penstock.query.patterns.by_start import FITS, GIVEN, INSTANCE, OPENS, POSITION
-from penstock.query.patterns.degree import Control
+from penstock.query.patterns.degree import DegreeDecider
 from penstock.query.patterns.modes import Contiguity
 from penstock.query.steps import MatchSplitSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 _STANDING = ("$position", "$dealt", "$broken", "$planned")
 _INSTANCES = ("$instance", "$position", "$time")
@@ -58,17 +58,17 @@ class MatchSplitter(Operator):
         self._output = build.outputs.get(Port.MAIN)
         self._held = OrderedBuffer(layout)
         self.state_formats = (
-            TableFormat("held", layout.fields),
-            TableFormat("standing", [Field(name, DataType.INT64) for name in _STANDING]),
-            TableFormat("instances", [Field(name, DataType.INT64) for name in _INSTANCES]),
-            TableFormat("control", _CONTROL),
+            StateFormat("held", layout.fields),
+            StateFormat("standing", [Field(name, DataType.INT64) for name in _STANDING]),
+            StateFormat("instances", [Field(name, DataType.INT64) for name in _INSTANCES]),
+            StateFormat("control", _CONTROL),
         )
         self._hash = KeyHash(KeyWords(()), build.strings)
         self._begin()
 
     def _begin(self) -> None:
         self._starts = Starts(self._reach)
-        self._control: Control | None = None
+        self._control: DegreeDecider | None = None
         if self._degree.control is not None:
             self._control = self._degree.control()
         self._planned = 0  # what the control asked for last; 0: nothing yet

@@ -15,7 +15,7 @@ from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords
 from penstock.state.table import KeyTable
-from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+from penstock.state.tables import StateFormat, StateRows, key_fields, key_words
 
 Ints = NDArray[np.int64]
 
@@ -24,19 +24,19 @@ def _numbers(*names: str) -> list[Field]:
     return [Field(name, DataType.INT64) for name in names]
 
 
-def match_formats(words: KeyWords, layout: Layout, *first: str) -> tuple[TableFormat, ...]:
+def match_formats(words: KeyWords, layout: Layout, *first: str) -> tuple[StateFormat, ...]:
     """The tables of matchers over a layout, the same for every pattern; ``first`` are further numbers."""
     keys = key_fields(words)
     return (
-        TableFormat("events", [*_numbers(*first, "$number", "$gone"), *layout.fields]),
-        TableFormat(
+        StateFormat("events", [*_numbers(*first, "$number", "$gone"), *layout.fields]),
+        StateFormat(
             "runs",
             [
                 *_numbers(*first, "$run", "$position", "$seen", "$start", "$due", "$spent", "$events"),
                 *keys,
             ],
         ),
-        TableFormat("bindings", [*_numbers(*first, "$run", "$place", "$event", "$number"), *keys]),
+        StateFormat("bindings", [*_numbers(*first, "$run", "$place", "$event", "$number"), *keys]),
     )
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from penstock.cep.selections.selections import EventBatch
 from penstock.cep.selections.splitter_pairs import Condition
-from penstock.scaling.forecast import Observed
-from penstock.scaling.planner import DegreePlan, QueueingPlanner, Workload
+from penstock.scaling.forecast import ObservedRate
+from penstock.scaling.planner import DegreePlan, QueueingPlanner, RateHistory
 from penstock.scaling.slices import ArrivalLog, Slicing
 
 
@@ -24,7 +24,7 @@ class DegreeControl:
         self._planner = planner
         self._log = ArrivalLog(slicing)
         self._counts = counts
-        self._workload = Workload()
+        self._workload = RateHistory()
         self.plan: DegreePlan | None = None  # the last one
 
     def observe(self, batch: EventBatch) -> int | None:
@@ -52,4 +52,4 @@ class DegreeControl:
         """Takes in what ``export`` gave."""
         self._log.restore(state)
         pairs = zip(state["seen_at"].tolist(), state["seen_rate"].tolist(), strict=True)
-        self._workload = Workload(tuple(Observed(at_s, rate) for at_s, rate in pairs))
+        self._workload = RateHistory(tuple(ObservedRate(at_s, rate) for at_s, rate in pairs))

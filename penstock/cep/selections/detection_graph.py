@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from penstock.query.errors import QueryError
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import DetectSpec
-from penstock.query.steps.spec import Part
+from penstock.query.steps.spec import PartialStep
 from penstock.query.types import Schema
 
 SPLITTER, INSTANCES, INSTANCE = ".splitter", ".instances", ".instance"
@@ -25,10 +25,12 @@ def for_many_tasks(graph: Graph) -> Graph:
     return _expanded(graph, _shipped)
 
 
-def _expanded(graph: Graph, parts: Callable[[Graph, Node, DetectSpec], Sequence[Node]]) -> Graph:
+def _expanded(
+    graph: Graph, parts: Callable[[Graph, QueryVertex, DetectSpec], Sequence[QueryVertex]]
+) -> Graph:
     if not any(isinstance(node.spec, DetectSpec) for node in graph.nodes):
         return graph
-    nodes: list[Node] = []
+    nodes: list[QueryVertex] = []
     detectors: set[str] = set()
     for node in graph.nodes:
         # the merger has the step's id; its late events are those of the splitter
@@ -55,18 +57,18 @@ def _expanded(graph: Graph, parts: Callable[[Graph, Node, DetectSpec], Sequence[
     return Graph(tuple(nodes))
 
 
-def _shared(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
+def _shared(graph: Graph, node: QueryVertex, spec: DetectSpec) -> Sequence[QueryVertex]:
     from penstock.cep.selections.detecting import found_schema
     from penstock.cep.selections.shared_detection import (
         BOUNDS,
         InstancePart,
         MergerPart,
         Shared,
-        SplitterPart,
+        SharedSplitterPart,
     )
 
     shared = Shared(spec)
-    splitter = _part(node, SPLITTER, SplitterPart(shared), node.inputs, BOUNDS, "closed_at")
+    splitter = _part(node, SPLITTER, SharedSplitterPart(shared), node.inputs, BOUNDS, "closed_at")
     instances = [
         _part(
             node,
@@ -82,13 +84,18 @@ def _shared(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
     return [splitter, *instances, merger]
 
 
-def _shipped(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
+def _shipped(graph: Graph, node: QueryVertex, spec: DetectSpec) -> Sequence[QueryVertex]:
     from penstock.cep.selections.detecting import found_schema
     from penstock.cep.selections.shared_detection import MergerPart
-    from penstock.cep.selections.shipped_detection import AT, InstancesPart, SplitterPart, shipped_schema
+    from penstock.cep.selections.shipped_detection import (
+        AT,
+        InstancesPart,
+        ShippedSplitterPart,
+        shipped_schema,
+    )
 
     shipped = shipped_schema(graph.input_schema(node.inputs[0]))
-    splitter = _part(node, SPLITTER, SplitterPart(spec), node.inputs, shipped, AT)
+    splitter = _part(node, SPLITTER, ShippedSplitterPart(spec), node.inputs, shipped, AT)
     instances = _part(
         node,
         INSTANCES,
@@ -104,7 +111,9 @@ def _shipped(graph: Graph, node: Node, spec: DetectSpec) -> Sequence[Node]:
     ]
 
 
-def _part(node: Node, suffix: str, spec: Part, inputs: Sequence[Input], schema: Schema, time: str) -> Node:
+def _part(
+    node: QueryVertex, suffix: str, spec: PartialStep, inputs: Sequence[Input], schema: Schema, time: str
+) -> QueryVertex:
     return replace(
         node,
         id=node.id + suffix,

@@ -13,7 +13,7 @@ from penstock.memory.layout import Columns
 
 
 @dataclass(frozen=True)
-class Place:
+class MatchPlaces:
     """Where matches stand in the order: one entry per match in each.
 
     ``closed_at`` never falls with ``closers``: it is the event time of the event that closed the selection.
@@ -33,7 +33,7 @@ class Merger:
     """
 
     def __init__(self) -> None:
-        self._held: list[tuple[Place, Columns]] = []
+        self._held: list[tuple[MatchPlaces, Columns]] = []
         self.sequence = 0  # the number of the next match
 
     @property
@@ -45,7 +45,7 @@ class Merger:
     def bytes(self) -> int:
         return sum(column.nbytes for _, columns in self._held for column in columns)
 
-    def add(self, place: Place, columns: Columns) -> None:
+    def add(self, place: MatchPlaces, columns: Columns) -> None:
         """Matches of one instance, with whatever columns they have; not copied."""
         if len(place.numbers):
             self._held.append((place, columns))
@@ -63,7 +63,7 @@ class Merger:
         instance has come that far. ``END_OF_TIME`` releases everything."""
         if not self._held:
             return NOTHING, ()
-        place = Place(
+        place = MatchPlaces(
             *(
                 np.concatenate([getattr(one, name) for one, _ in self._held])
                 for name in ("closed_at", "closers", "numbers", "ranks")
@@ -75,7 +75,7 @@ class Merger:
         if before_us < END_OF_TIME:
             ready = int(np.searchsorted(place.closed_at[order], before_us))
         kept, order = order[ready:], order[:ready]
-        left = Place(place.closed_at[kept], place.closers[kept], place.numbers[kept], place.ranks[kept])
+        left = MatchPlaces(place.closed_at[kept], place.closers[kept], place.numbers[kept], place.ranks[kept])
         self._held = []
         self.add(left, tuple(column[kept] for column in columns))
         sequence = np.arange(self.sequence, self.sequence + len(order))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.cep.event_columns import in_layout, named
-from penstock.cep.selections.merger import Merger, Place
+from penstock.cep.selections.merger import MatchPlaces, Merger
 from penstock.memory.layout import ORDER, SUB, Columns
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.windows.window_rows import NO_KEY_HASH
 from penstock.query.graph import Port
 from penstock.query.types import DataType, Field
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 _PLACE = ("closed_at", "$closer", "$number", "$rank")
 
@@ -26,8 +26,8 @@ class MergerOperator(Operator):
         self._places = [self._input.data(name) for name in _PLACE]
         self._merger = Merger()
         self.state_formats = (
-            TableFormat("merged", [Field("$sequence", DataType.INT64)]),
-            TableFormat("waiting", self._input.fields),
+            StateFormat("merged", [Field("$sequence", DataType.INT64)]),
+            StateFormat("waiting", self._input.fields),
         )
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
@@ -44,7 +44,7 @@ class MergerOperator(Operator):
             self.emit(in_layout(self._output, values), len(sequence))
 
     def _add(self, columns: Columns) -> None:
-        self._merger.add(Place(*(columns[place] for place in self._places)), columns)
+        self._merger.add(MatchPlaces(*(columns[place] for place in self._places)), columns)
 
     def _state_rows(self) -> list[StateRows]:
         merged = self._merger.sequence

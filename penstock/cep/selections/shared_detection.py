@@ -19,7 +19,7 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.registry import runs
 from penstock.query.graph import Port
 from penstock.query.steps import DetectSpec
-from penstock.query.steps.spec import PLACE, TIMED, Names, Part, complete
+from penstock.query.steps.spec import PLACE, TIMED, Names, PartialStep, complete
 from penstock.query.types import DataType, Field, Schema
 
 #: The columns of a selection on its way to its instance.
@@ -50,7 +50,7 @@ class Shared:
 
 @complete
 @dataclass(frozen=True, eq=False)
-class SplitterPart(Part):
+class SharedSplitterPart(PartialStep):
     """Closes selections and sends their bounds."""
 
     name = "splitter"
@@ -67,7 +67,7 @@ class SplitterPart(Part):
 
 @complete
 @dataclass(frozen=True, eq=False)
-class InstancePart(Part):
+class InstancePart(PartialStep):
     """Works on the selections of one instance."""
 
     name = "instance"
@@ -81,7 +81,7 @@ class InstancePart(Part):
 
 @complete
 @dataclass(frozen=True, eq=False)
-class MergerPart(Part):
+class MergerPart(PartialStep):
     """Gives what instances found one order. It keeps the id of the user's step."""
 
     name = "merger"
@@ -90,12 +90,12 @@ class MergerPart(Part):
 runs(MergerPart)(MergerOperator)
 
 
-@runs(SplitterPart)
+@runs(SharedSplitterPart)
 class SharingSplitter(SplitterOperator):
     """An event stays in the buffer until every instance has worked on every selection that holds it."""
 
     def __init__(self, build: Build) -> None:
-        part = build.node.spec_as(SplitterPart)
+        part = build.node.spec_as(SharedSplitterPart)
         self._shared = shared = part.shared
         super().__init__(build, shared.spec)
         shared.texts = text_names(build.inputs[0])
@@ -123,7 +123,7 @@ class SharingSplitter(SplitterOperator):
 
 
 @runs(InstancePart)
-class Instance(Operator):
+class InstanceOperator(Operator):
     """Works on the selections that are its own; rows of other instances pass it by."""
 
     def __init__(self, build: Build) -> None:

@@ -22,7 +22,7 @@ from penstock.operators.run.registry import runs
 from penstock.operators.windows.panes import ranges
 from penstock.query.graph import Port
 from penstock.query.steps import DetectSpec
-from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Part, complete
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, PartialStep, complete
 from penstock.query.types import DataType, Field, Schema
 from penstock.state.tables import StateRows
 
@@ -43,7 +43,7 @@ def shipped_schema(events: Schema) -> Schema:
 
 
 @dataclass(frozen=True, eq=False)
-class _DetectorPart(Part):
+class _DetectorPart(PartialStep):
     spec: DetectSpec
 
     def means(self) -> Means:
@@ -55,7 +55,7 @@ class _DetectorPart(Part):
 
 @complete
 @dataclass(frozen=True, eq=False)
-class SplitterPart(_DetectorPart):
+class ShippedSplitterPart(_DetectorPart):
     """Closes selections and sends them with their events."""
 
     name = "splitter"
@@ -76,13 +76,13 @@ class InstancesPart(_DetectorPart):
         return (INSTANCE,)
 
 
-@runs(SplitterPart)
+@runs(ShippedSplitterPart)
 class ShippingSplitter(SplitterOperator):
     """Sends selections that have closed with their events, each event once to an instance, and keeps what is
     still open: that is its state."""
 
     def __init__(self, build: Build) -> None:
-        part = build.node.spec_as(SplitterPart)
+        part = build.node.spec_as(ShippedSplitterPart)
         self._keys = np.array(instance_keys(part.spec.degree.most), np.int64)
         super().__init__(build, part.spec)
         self._state = SplitterState(build.inputs[0])

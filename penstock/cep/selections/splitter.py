@@ -13,7 +13,7 @@ from penstock.query.errors import PenstockError
 
 
 @dataclass(frozen=True)
-class Dealt:
+class DealtSelections:
     """What became of a batch: the cuts, and whose selections they are."""
 
     cuts: Cuts
@@ -22,7 +22,7 @@ class Dealt:
     closed_starts: Ints  # where those begin
 
 
-class Splitter:
+class SelectionSplitter:
     """Not for several threads at once. Instances are numbers; register at least one before the first
     batch."""
 
@@ -71,14 +71,14 @@ class Splitter:
         """How many open selections the instance has."""
         return int(self._counts[instance]) if instance < len(self._counts) else 0
 
-    def split(self, batch: EventBatch) -> Dealt:
+    def split(self, batch: EventBatch) -> DealtSelections:
         """Takes the events that follow those it has taken before."""
         if batch.first != self._stop:
             raise PenstockError(f"events come in order: the splitter is at {self._stop}, got {batch.first}")
         self._stop = batch.stop
         return self._deal(self.predicates.cut(batch), batch.first)
 
-    def finish(self) -> Dealt:
+    def finish(self) -> DealtSelections:
         """The stream has ended: everything closes."""
         return self._deal(self.predicates.finish(self._stop), self._stop)
 
@@ -129,7 +129,7 @@ class Splitter:
             self._stop, {owner: int(starts[owners == owner].min()) for owner in np.unique(owners).tolist()}
         )
 
-    def _deal(self, cuts: Cuts, first: int) -> Dealt:
+    def _deal(self, cuts: Cuts, first: int) -> DealtSelections:
         count = len(cuts.starts)
         if count and not self._registered:
             raise PenstockError("no instance is registered: the splitter has nobody to give selections to")
@@ -147,7 +147,7 @@ class Splitter:
         if not self._by_selection:
             self._open[rows] = False
             self._forget_closed()
-        return Dealt(cuts, owners, closed_by, closed_starts)
+        return DealtSelections(cuts, owners, closed_by, closed_starts)
 
     def _hold(
         self, cuts: Cuts, owners: Ints, closed_by: Ints, closed_starts: Ints, was_open: Ints, first: int

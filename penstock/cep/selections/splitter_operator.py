@@ -11,7 +11,7 @@ from penstock.cep.event_columns import EventColumns, kept, text_names
 from penstock.cep.selections.assignment import Assignment
 from penstock.cep.selections.instances import Assigned, EventBuffer
 from penstock.cep.selections.selections import EventBatch, Ints
-from penstock.cep.selections.splitter import Dealt, Splitter
+from penstock.cep.selections.splitter import DealtSelections, SelectionSplitter
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import Columns
 from penstock.metrics.degree import DegreeMetrics
@@ -41,7 +41,7 @@ class SplitterOperator(Operator):
 
     def _begin(self) -> None:
         spec, degree = self._spec, self._spec.degree
-        self._splitter = Splitter(
+        self._splitter = SelectionSplitter(
             spec.selections(), Assignment(spec.assignment), acknowledges_selections=True
         )
         self._fleet = Fleet.of(degree.start)
@@ -54,7 +54,7 @@ class SplitterOperator(Operator):
         self._buffer = EventBuffer()
         self._stop = 0  # events cut so far
         self._last_us = 0
-        self._closed: list[tuple[Dealt, Ints]] = []  # with the places of their instances
+        self._closed: list[tuple[DealtSelections, Ints]] = []  # with the places of their instances
         self.degrees_seen = [degree.start]
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
@@ -99,7 +99,7 @@ class SplitterOperator(Operator):
         if self._control is not None and (wanted := self._control.observe(shown)) is not None:
             self._request(wanted)
 
-    def _take(self, dealt: Dealt) -> None:
+    def _take(self, dealt: DealtSelections) -> None:
         if len(dealt.cuts.closed):
             places = [self._places[owner] for owner in dealt.closed_by.tolist()]
             self._closed.append((dealt, np.array(places, np.int64)))

@@ -15,8 +15,8 @@ from penstock.memory.layout import Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.windows.window_rows import NO_KEY_HASH
 from penstock.query.types import DataType, Field
-from penstock.scaling.adaptation import Fleet, Instance, Phase
-from penstock.state.tables import StateRows, TableFormat
+from penstock.scaling.adaptation import Fleet, InstancePhase, PlannedInstance
+from penstock.state.tables import StateFormat, StateRows
 
 if TYPE_CHECKING:
     from penstock.cep.selections.splitter_operator import SplitterOperator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Notes = dict[str, Any]
 
 _POSITION, _TIME = "$position", "$at"
-_PHASES = list(Phase)
+_PHASES = list(InstancePhase)
 _LENGTH = -1  # the place of the row that says how long a note is, and of what
 
 
@@ -36,12 +36,12 @@ class SplitterState:
         self._layout = layout
         self._kept = Layout(kept_fields(layout))
         self.formats = (
-            TableFormat("held", layout.fields),
-            TableFormat(
+            StateFormat("held", layout.fields),
+            StateFormat(
                 "kept",
                 [Field(_POSITION, DataType.INT64), Field(_TIME, DataType.TIMESTAMP), *self._kept.fields],
             ),
-            TableFormat(
+            StateFormat(
                 "notes",
                 [
                     Field("$name", DataType.STRING),
@@ -109,7 +109,9 @@ def _take_notes(operator: SplitterOperator, notes: Notes) -> None:
     fleet = zip(*(notes[f"fleet.{name}"].tolist() for name in ("numbers", "phases", "due")), strict=True)
     planned, next_number = notes["fleet.counts"].tolist()
     operator._fleet = Fleet(
-        tuple(Instance(number, _PHASES[phase], due_s) for number, phase, due_s in fleet), planned, next_number
+        tuple(PlannedInstance(number, _PHASES[phase], due_s) for number, phase, due_s in fleet),
+        planned,
+        next_number,
     )
     operator._places = dict(
         zip(notes["places.instances"].tolist(), notes["places.places"].tolist(), strict=True)

@@ -1,1 +1,1 @@
-"""Messages of an MQTT broker, in and out."""
+"""MQTT: a source and a sink of the messages of a broker."""

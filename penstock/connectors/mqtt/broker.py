@@ -21,7 +21,7 @@ _MOST_READS = 1_000  # per look at the socket: a fast broker must not hold the t
 
 
 @dataclass(frozen=True)
-class Broker:
+class MqttBroker:
     """Where a broker listens and how to present oneself. No encryption, no password."""
 
     host: str = "127.0.0.1"
@@ -47,7 +47,7 @@ class Connection:
     """Used by one thread at a time. What the broker says is only heard in ``poll``, ``drain`` and the calls
     that wait."""
 
-    def __init__(self, broker: Broker, on_message: Callable[[MQTTMessage], None] | None = None) -> None:
+    def __init__(self, broker: MqttBroker, on_message: Callable[[MQTTMessage], None] | None = None) -> None:
         self._broker = broker
         self._agreed: list[ReasonCode] = []  # what the broker said about connecting
         self._subscribed: list[ReasonCode] = []

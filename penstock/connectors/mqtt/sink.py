@@ -41,13 +41,13 @@ class Mqtt(NodeSink):
         connect_seconds: float = 10.0,
     ) -> None:
         with needed(Extra.MQTT, "an MQTT sink"):
-            from penstock.connectors.mqtt.broker import Broker
+            from penstock.connectors.mqtt.broker import MqttBroker
 
         if not topic or "+" in topic or "#" in topic:
             hint = "one topic without wildcards, e.g. 'results/errors'"
             raise QueryError("not a topic to publish to", detail=f"got {topic!r}", hint=hint)
         check_qos(qos)
-        self._broker = Broker(host, port, client_id, connect_seconds)
+        self._broker = MqttBroker(host, port, client_id, connect_seconds)
         self._topic, self._payload, self._qos, self._retain = topic, payload, qos, retain
 
     @property

@@ -25,7 +25,7 @@ from penstock.query.types import Schema
 if TYPE_CHECKING:
     from paho.mqtt.client import MQTTMessage
 
-    from penstock.connectors.mqtt.broker import Broker
+    from penstock.connectors.mqtt.broker import MqttBroker
 
 #: The columns of messages that are taken as they are.
 TEXT_SCHEMA = Schema.of({"received": "timestamp", "topic": "string", "payload": "string"})
@@ -67,7 +67,7 @@ class Mqtt(NodeSource):
         connect_seconds: float = 10.0,
     ) -> None:
         with needed(Extra.MQTT, "an MQTT source"):
-            from penstock.connectors.mqtt.broker import Broker
+            from penstock.connectors.mqtt.broker import MqttBroker
 
         kind = line_format(format or ("text" if schema is None else "jsonl"), "messages", delimiter=delimiter)
         as_text = isinstance(kind, TextFormat)
@@ -78,7 +78,7 @@ class Mqtt(NodeSource):
         if limit is not None and limit < 0:
             raise QueryError("limit must not be negative", detail=f"got {limit}", hint="None never ends")
         check_qos(qos)
-        self._broker = Broker(host, port, client_id, connect_seconds)
+        self._broker = MqttBroker(host, port, client_id, connect_seconds)
         self._topic, self._qos, self._limit = topic, qos, limit
         self._format = None if as_text else kind  # of the message; None: taken as it is
         self._schema = TEXT_SCHEMA if schema is None else Schema.of(schema)
@@ -125,7 +125,7 @@ def check_qos(qos: int) -> None:
 class _MqttReader(BufferedReader):
     def __init__(
         self,
-        broker: Broker,
+        broker: MqttBroker,
         topic: str,
         qos: int,
         limit: int | None,

@@ -1,1 +1,1 @@
-"""Lines from a TCP connection."""
+"""TCP: a source of the lines of a connection."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from threading import Condition
 
-from penstock.binding.tasks import Rebind, Task, TaskQueue
+from penstock.binding.tasks import BlockTask, Rebind, TaskQueue
 
 
-class Inbox(TaskQueue):
+class WorkerInbox(TaskQueue):
     """Rebinds first, then tasks in order of arrival. A lock is taken only by, and for, a thread that sleeps.
 
     ``put`` appends and then looks for sleepers; a sleeper says so and then looks for tasks. Whichever comes
@@ -17,13 +17,13 @@ class Inbox(TaskQueue):
 
     def __init__(self) -> None:
         self._rebinds: deque[Rebind] = deque()
-        self._tasks: deque[Task] = deque()
+        self._tasks: deque[BlockTask] = deque()
         self._condition = Condition()
         self._sleepers = 0
         self.wakings = 0
 
-    def put(self, task: Task | Rebind) -> None:
-        if isinstance(task, Task):
+    def put(self, task: BlockTask | Rebind) -> None:
+        if isinstance(task, BlockTask):
             self._tasks.append(task)
         else:
             self._rebinds.append(task)
@@ -31,7 +31,7 @@ class Inbox(TaskQueue):
             with self._condition:
                 self._condition.notify()
 
-    def take(self) -> Task | Rebind | None:
+    def take(self) -> BlockTask | Rebind | None:
         try:
             return self._rebinds.popleft() if self._rebinds else self._tasks.popleft()
         except IndexError:  # also where several threads share one inbox and another was quicker

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from penstock.binding.tasks import Rebind, Task
-from penstock.engine.bound.inbox import Inbox
+from penstock.binding.tasks import BlockTask, Rebind
+from penstock.engine.bound.inbox import WorkerInbox
 from penstock.engine.dispatch.observation import VertexCounts, observation_of, topology_of
 from penstock.engine.turns.vertex import Vertex
 from penstock.scheduling.consumption import Consumption
 from penstock.scheduling.dispatch.dispatcher import Dispatcher
 from penstock.scheduling.dispatch.machine import NOBODY
 from penstock.scheduling.dispatch.rules import Rules
-from penstock.scheduling.policy import Order, Policy
+from penstock.scheduling.policy import Policy, PriorityOrder
 
 
-class DispatchedInbox(Inbox):
+class DispatchedInbox(WorkerInbox):
     """Rebinds first, then the task of the operator that the dispatcher gives out.
 
     Who owns an operator, and that nobody else runs it, is the installation's part. So to the dispatcher an
@@ -41,11 +41,11 @@ class DispatchedInbox(Inbox):
         self._board, self._head = self._dispatcher.board, self._dispatcher.board.head
         self._counts = VertexCounts(vertices)
         self._seen = observation_of(vertices, topology, 1, by_least=by_least)
-        self._waiting: dict[int, Task] = {}  # by operator; each has one at the most
+        self._waiting: dict[int, BlockTask] = {}  # by operator; each has one at the most
         self._last = NOBODY  # whose task was taken last
         self.limits = [turn_limit] * len(vertices)  # of the turns for the tasks taken last
 
-    def take(self) -> Task | Rebind | None:
+    def take(self) -> BlockTask | Rebind | None:
         if self._rebinds:
             return super().take()
         now_ns = time.perf_counter_ns()
@@ -58,7 +58,9 @@ class DispatchedInbox(Inbox):
             return None
         if now_ns >= dispatcher.plan_due_ns:
             self._plan(now_ns)
-        if self._head.put_off or self._head.order == Order.LENGTH:  # more may have come since it was told
+        if (
+            self._head.put_off or self._head.order == PriorityOrder.LENGTH
+        ):  # more may have come since it was told
             for operator in waiting:
                 self._tell(operator, now_ns)
         if not self._exchange(now_ns, 1):

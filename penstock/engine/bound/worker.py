@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from penstock.binding.installation import Installation
-from penstock.binding.tasks import Action, Task
+from penstock.binding.tasks import Action, BlockTask
 from penstock.engine.bound.queue import DispatchedInbox
 from penstock.engine.bound.readiness import Readiness
 from penstock.engine.turns.turn import guarded_turn
@@ -59,7 +59,7 @@ class BoundWorker:
             step = installation.step(number, now_ns)
             match step.action:
                 case Action.PROCESS:
-                    assert isinstance(step.task, Task)
+                    assert isinstance(step.task, BlockTask)
                     self._process(step.task, now_ns)
                 case Action.IDLE:
                     self._sleep(seen)
@@ -80,7 +80,7 @@ class BoundWorker:
         self._due_ns = 0
         self._inbox.wake()
 
-    def _process(self, task: Task, now_ns: int) -> None:
+    def _process(self, task: BlockTask, now_ns: int) -> None:
         vertex = self._vertices[task.operator]
         if vertex.source is not None and not vertex.blocked and not vertex.work(now_ns):
             self._installation.finish(self.number, task, now_ns)

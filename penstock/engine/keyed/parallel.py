@@ -15,10 +15,10 @@ from penstock.engine.turns.vertex import Vertex
 from penstock.memory.edges import Edge, Outlet
 from penstock.memory.layout import Layout
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Node
+from penstock.query.graph import QueryVertex
 
 
-def is_splittable(node: Node) -> bool:
+def is_splittable(node: QueryVertex) -> bool:
     """Whether an operator keeps state by key, so that several tasks can share its keys."""
     return node.spec.is_routed and all(node.spec.routed_by(index) for index in range(len(node.inputs)))
 

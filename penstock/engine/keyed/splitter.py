@@ -19,12 +19,12 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.rows import RowReader
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
-from penstock.routing.control import Memory, RoutingControl
+from penstock.routing.control import LoadHistory, RoutingControl
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning
 from penstock.routing.imbalance import load_imbalance
-from penstock.routing.load import Observed
+from penstock.routing.load import MeasuredLoad
 from penstock.routing.route import even_route, moves_between
-from penstock.routing.router import Hashes, Router
+from penstock.routing.router import Hashes, TwoTierRouter
 from penstock.state.keys import KeyWords
 
 #: By task: events processed and time spent so far.
@@ -74,11 +74,11 @@ class Splitter(Operator):
             for index, layout in enumerate(build.inputs)
         ]
         self._hashes = [KeyHash(words, build.strings) for words in self._words]
-        self._router = Router(even_route(partitions, exchange.tasks), exchange.tasks)
+        self._router = TwoTierRouter(even_route(partitions, exchange.tasks), exchange.tasks)
         self._exchange, self._control, self._force = exchange, control, force
         self._every_ns = round(every_s * 1e9)
         self._next_ns = 0
-        self._memory = Memory()
+        self._memory = LoadHistory()
         self._counted = [(0, 0)] * exchange.tasks
         self._recent: np.ndarray = np.zeros((exchange.tasks, 2))
         self._rows: np.ndarray = np.zeros(exchange.tasks, np.int64)
@@ -165,7 +165,7 @@ class Splitter(Operator):
         self._is_suspicious = is_skewed and not is_by_instance(self.node.spec)
         routed = np.bincount(np.array(route), weights=np.array(rows), minlength=len(costs))
         spent_ns = tuple((routed * np.array(costs)).tolist())
-        observed = Observed(route, self._exchange.tasks, rows, spent_ns)
+        observed = MeasuredLoad(route, self._exchange.tasks, rows, spent_ns)
         decision, self._memory = self._control.look([observed], self._memory)
         plan = decision.planned
         _, _, planned, requested = self._told

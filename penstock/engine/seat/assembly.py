@@ -24,7 +24,7 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.plan import plan
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.errors import QueryError
-from penstock.query.graph import Graph, Node, Port
+from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.steps import MatchSetSpec, SinkSpec, SourceSpec
 
 
@@ -73,7 +73,7 @@ def assemble(
     return vertices
 
 
-def _edges(node: Node, outlets: Mapping[tuple[str, Port], list[Outlet]]) -> list[tuple[int, Edge]]:
+def _edges(node: QueryVertex, outlets: Mapping[tuple[str, Port], list[Outlet]]) -> list[tuple[int, Edge]]:
     """New places in all that a node reads."""
     return [
         (index, outlet.connect())

@@ -48,7 +48,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Place:
+class EventPlace:
     """The kernel's names for an event's place in the order of events."""
 
     time: str
@@ -66,7 +66,7 @@ class Accumulator(ABC):
     knows_null: ClassVar[bool] = False
 
     @abstractmethod
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         """Statements that take one event in; ``at`` are the slots of its group (``acc0[e]``)."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class OrNull(Accumulator):
         self._inner = inner
         self.slots = (*inner.slots, Slot(BOOL, "False", Native.ANY))
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return [*self._inner.update(at[:-1], values, place), f"{at[-1]} = True"]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
-from penstock.operators.aggregates.accumulator import Accumulator, Finished, Place, Slot
+from penstock.operators.aggregates.accumulator import Accumulator, EventPlace, Finished, Slot
 
 #: Functions that the generated text calls: a kernel's source needs this import.
 IMPORTS = "from penstock.operators.aggregates.exact_sums import add_exactly, error_of_square"
@@ -71,7 +71,7 @@ class Accumulators:
         """Statements that make a group new."""
         return [f"{prefix}{index}[{group}] = {slot.start}" for index, slot in enumerate(self.slots)]
 
-    def update(self, prefix: str, group: str, taken: Sequence[Taken], place: Place) -> list[str]:
+    def update(self, prefix: str, group: str, taken: Sequence[Taken], place: EventPlace) -> list[str]:
         """Statements that take one event in; ``taken`` has what each aggregate takes."""
         lines: list[str] = []
         for part, at, one in zip(self.parts, self._places(prefix, group), taken, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Accumulator, Finished, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import INT64, Accumulator, EventPlace, Finished, Slot, keeps
 from penstock.query.aggregates import ArgMax, ArgMin
 from penstock.query.types import DataType
 
@@ -16,7 +16,7 @@ _MOST = np.iinfo(np.int64).max
 
 
 @keeps(ArgMin, ArgMax)
-class ArgExtreme(Accumulator):
+class ArgExtremeSlots(Accumulator):
     """The value, what it is ranked by as an integer, and the event's place; the earliest of equal ones."""
 
     def __init__(self, function: ArgMin | ArgMax, types: tuple[DataType, ...], strings: StringPool) -> None:
@@ -27,7 +27,7 @@ class ArgExtreme(Accumulator):
         ranks = [Slot(INT64, f"int64({start})") for start in (worst, _MOST, _MOST, _MOST)]
         self.slots = (Slot(dtype.numpy, "0", is_text=dtype is DataType.STRING), *ranks)
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         value, by = values
         if not self._is_float:
             return [f"ranked = int64({by})", *self._taking(at, value, "ranked", place)]
@@ -36,12 +36,12 @@ class ArgExtreme(Accumulator):
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:
         value, rank, *place = other
-        return self._taking(at, value, rank, Place(*place))
+        return self._taking(at, value, rank, EventPlace(*place))
 
     def finish(self, slots: Columns) -> Finished:
         return slots[0], None
 
-    def _taking(self, at: Sequence[str], value: str, rank: str, place: Place) -> list[str]:
+    def _taking(self, at: Sequence[str], value: str, rank: str, place: EventPlace) -> list[str]:
         mine, ranked, time, order, sub = at
         inner = f"{place.order} == {order} and {place.sub} < {sub}"
         earlier = (

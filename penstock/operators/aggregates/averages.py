@@ -8,7 +8,15 @@ import numpy as np
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Accumulator, Finished, Native, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import (
+    INT64,
+    Accumulator,
+    EventPlace,
+    Finished,
+    Native,
+    Slot,
+    keeps,
+)
 from penstock.operators.aggregates.sums import FloatSum
 from penstock.query.aggregates.avg import Avg
 from penstock.query.types import DataType
@@ -27,7 +35,7 @@ class _FloatAverage(Accumulator):
     def __init__(self) -> None:
         self._sum = FloatSum()
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return [*self._sum.update(at, values, place), f"{at[2]} += 1"]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:
@@ -47,7 +55,7 @@ class _IntAverage(Accumulator):
     )
     knows_null = True
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return [
             f"{at[0]} += int64({values[0]}) >> 32",
             f"{at[1]} += int64({values[0]}) & 0xFFFFFFFF",

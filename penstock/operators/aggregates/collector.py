@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
-from penstock.operators.aggregates.accumulator import Finished, Place
+from penstock.operators.aggregates.accumulator import EventPlace, Finished
 from penstock.operators.windows.panes import ranges
 from penstock.query.types import DataType
 
@@ -40,7 +40,7 @@ class Collector(ABC):
         self._values: Columns = tuple(np.zeros(_SMALLEST, column.memory) for column in columns)
 
     @abstractmethod
-    def taken(self, values: Sequence[Code], place: Place) -> list[str]:
+    def taken(self, values: Sequence[Code], place: EventPlace) -> list[str]:
         """What a kernel keeps of an event, column by column."""
 
     @abstractmethod
@@ -63,7 +63,9 @@ class Collector(ABC):
         if self.count + added > len(self._groups):
             self._resize(max(self.count + added, 2 * len(self._groups)))
 
-    def update(self, number: int, first: int, group: str, values: Sequence[Code], place: Place) -> list[str]:
+    def update(
+        self, number: int, first: int, group: str, values: Sequence[Code], place: EventPlace
+    ) -> list[str]:
         """Statements that add an event; it is collector ``number`` of the kernel, whose arrays begin at
         ``first``.
         """

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Accumulator, Finished, Native, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import (
+    INT64,
+    Accumulator,
+    EventPlace,
+    Finished,
+    Native,
+    Slot,
+    keeps,
+)
 from penstock.query.aggregates.count import Count
 from penstock.query.types import DataType
 
@@ -19,7 +27,7 @@ class Counted(Accumulator):
     def __init__(self, function: Count, types: tuple[DataType, ...], strings: StringPool) -> None:
         """Of whatever type."""
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return [f"{at[0]} += 1"]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Finished, Place, keeps
+from penstock.operators.aggregates.accumulator import INT64, EventPlace, Finished, keeps
 from penstock.operators.aggregates.collector import Collector, Ints, Kept
 from penstock.query.aggregates.count_distinct import CountDistinct
 from penstock.query.types import DataType
@@ -25,7 +25,7 @@ class Distinct(Collector):
         is_text = types[0] is DataType.STRING
         super().__init__([Kept("$value", DataType.STRING if is_text else DataType.INT64, INT64)])
 
-    def taken(self, values: Sequence[Code], place: Place) -> list[str]:
+    def taken(self, values: Sequence[Code], place: EventPlace) -> list[str]:
         (value,) = values
         return [f"float_word({value.value})" if value.dtype.is_float else f"int64({value.value})"]
 

@@ -9,14 +9,14 @@ import numpy as np
 from penstock.kernels.code import SCALAR
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import Accumulator, Finished, Native, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import Accumulator, EventPlace, Finished, Native, Slot, keeps
 from penstock.query.aggregates.max_ import Max
 from penstock.query.aggregates.min_ import Min
 from penstock.query.types import DataType
 
 
 @keeps(Min, Max)
-class Extreme(Accumulator):
+class ExtremeSlots(Accumulator):
     """The least or the greatest; NaN is above every number."""
 
     def __init__(self, function: Min | Max, types: tuple[DataType, ...], strings: StringPool) -> None:
@@ -29,7 +29,7 @@ class Extreme(Accumulator):
             start = f"{SCALAR[dtype]}({limits.max if least else limits.min})"
         self.slots = (Slot(dtype.numpy, start, Native.LEAST if least else Native.GREATEST),)
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         (mine,), (value,) = at, values
         if self._least:
             better = f"{value} < {mine}" + (f" or {mine} != {mine}" if self._float else "")
@@ -38,7 +38,7 @@ class Extreme(Accumulator):
         return [f"if {better}:", f"    {mine} = {value}"]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:
-        return self.update(at, other, Place("", "", ""))
+        return self.update(at, other, EventPlace("", "", ""))
 
     def finish(self, slots: Columns) -> Finished:
         return slots[0], None

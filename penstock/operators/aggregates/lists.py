@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Finished, Place, keeps
+from penstock.operators.aggregates.accumulator import INT64, EventPlace, Finished, keeps
 from penstock.operators.aggregates.collector import Collector, Ints, Kept
 from penstock.query.aggregates import CollectList
 from penstock.query.types import DataType
@@ -28,7 +28,7 @@ class FirstValues(Collector):
         places = [Kept(name, DataType.INT64, INT64) for name in ("$time", "$order", "$sub")]
         super().__init__([Kept("$value", stored, stored.numpy), *places])
 
-    def taken(self, values: Sequence[Code], place: Place) -> list[str]:
+    def taken(self, values: Sequence[Code], place: EventPlace) -> list[str]:
         return [values[0].value, place.time, place.order, place.sub]
 
     def needed(self, groups: Ints, columns: Columns) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Accumulator, Finished, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import INT64, Accumulator, EventPlace, Finished, Slot, keeps
 from penstock.query.aggregates.first import First
 from penstock.query.aggregates.last import Last
 from penstock.query.types import DataType
@@ -25,7 +25,7 @@ class Outermost(Accumulator):
         start = f"int64({limits.max})" if first else f"int64({limits.min})"
         self.slots = (Slot(dtype.numpy, "0", is_text=dtype is DataType.STRING), *(Slot(INT64, start),) * 3)
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         kept, time, order, sub = at
         before = self._before
         inner = f"{place.order} == {order} and {place.sub} {before} {sub}"
@@ -39,7 +39,7 @@ class Outermost(Accumulator):
         ]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:
-        return self.update(at, other[:1], Place(*other[1:]))
+        return self.update(at, other[:1], EventPlace(*other[1:]))
 
     def finish(self, slots: Columns) -> Finished:
         return slots[0], None

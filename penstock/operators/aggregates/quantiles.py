@@ -9,7 +9,7 @@ import numpy as np
 from penstock.kernels.builder import Code
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import FLOAT64, Finished, Place, keeps
+from penstock.operators.aggregates.accumulator import FLOAT64, EventPlace, Finished, keeps
 from penstock.operators.aggregates.collector import Collector, Ints, Kept
 from penstock.query.aggregates.quantile import Quantile
 from penstock.query.types import DataType
@@ -23,7 +23,7 @@ class Ranked(Collector):
         super().__init__([Kept("$value", DataType.FLOAT64, FLOAT64)])
         self._q = function.q
 
-    def taken(self, values: Sequence[Code], place: Place) -> list[str]:
+    def taken(self, values: Sequence[Code], place: EventPlace) -> list[str]:
         return [f"float64({values[0].value})"]
 
     def results(self, owners: Ints, columns: Columns, count: int) -> Finished:

@@ -12,9 +12,9 @@ from penstock.operators.aggregates.accumulator import (
     FLOAT64,
     INT64,
     Accumulator,
+    EventPlace,
     Finished,
     Native,
-    Place,
     Slot,
     keeps,
 )
@@ -30,7 +30,7 @@ def summed(function: Sum, types: tuple[DataType, ...], strings: StringPool) -> A
 class IntSum(Accumulator):
     slots = (Slot(INT64, "0", Native.SUM),)
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return [f"{at[0]} += int64({values[0]})"]
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:
@@ -45,7 +45,7 @@ class FloatSum(Accumulator):
 
     slots = (Slot(FLOAT64, "0.0"), Slot(FLOAT64, "0.0"))
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         return add_to(at[0], at[1], f"float64({values[0]})")
 
     def merge(self, at: Sequence[str], other: Sequence[str]) -> list[str]:

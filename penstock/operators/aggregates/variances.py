@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
-from penstock.operators.aggregates.accumulator import INT64, Accumulator, Finished, Place, Slot, keeps
+from penstock.operators.aggregates.accumulator import INT64, Accumulator, EventPlace, Finished, Slot, keeps
 from penstock.operators.aggregates.exact_sums import variance_of
 from penstock.operators.aggregates.sums import FloatSum, add_to
 from penstock.query.aggregates.variance import Variance
@@ -23,7 +23,7 @@ class Spread(Accumulator):
     def __init__(self, function: Variance, types: tuple[DataType, ...], strings: StringPool) -> None:
         """Of whatever type."""
 
-    def update(self, at: Sequence[str], values: Sequence[str], place: Place) -> list[str]:
+    def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
         square = f"float64({values[0]}) * float64({values[0]})"
         return [
             *add_to(at[0], at[1], f"float64({values[0]})"),

@@ -26,7 +26,7 @@ ROW = "_row"  # the column that says from which input row an output row is made
 
 
 @runs(BatchSpec)
-class Batch(Operator):
+class BatchFunction(Operator):
     """Calls the function with copies, which it may keep and change, and checks what it returns."""
 
     def __init__(self, build: Build) -> None:

@@ -19,7 +19,7 @@ from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.query.types import Field
 from penstock.state.keys import KeyWords, Words
-from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+from penstock.state.tables import StateFormat, StateRows, key_fields, key_words
 
 _PAIRS = 4096  # pairs found at a time, before they are written
 
@@ -66,7 +66,7 @@ class Join(Operator):
         ]
         keys = key_fields(self._words)
         self.state_formats = tuple(
-            TableFormat(name, [*side.kept_fields, *keys])
+            StateFormat(name, [*side.kept_fields, *keys])
             for name, side in zip(("left", "right"), self.sides, strict=True)
         )
         self._unmatched: _Batch | None = None

@@ -19,7 +19,7 @@ from penstock.operators.windows.wall_clock import wall_clock
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.windows import Sliding
 from penstock.state.keys import KeyWords
-from penstock.state.tables import StateRows, TableFormat
+from penstock.state.tables import StateFormat, StateRows
 
 
 class WindowedSides(Operator):
@@ -33,8 +33,8 @@ class WindowedSides(Operator):
             for index, layout in enumerate(build.inputs)
         ]
         self.state_formats = (
-            TableFormat("left", build.inputs[0].fields),
-            TableFormat("right", build.inputs[1].fields),
+            StateFormat("left", build.inputs[0].fields),
+            StateFormat("right", build.inputs[1].fields),
         )
         self._closed: int | None = None  # the last window that closed; windows are numbered by start / slide
 

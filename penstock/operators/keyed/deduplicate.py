@@ -24,7 +24,7 @@ from penstock.query.steps import DeduplicateSpec
 from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.table import FULL, TABLE_TYPE, KeyTable, TableArrays, hash_key, insert
-from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+from penstock.state.tables import StateFormat, StateRows, key_fields, key_words
 
 Ints = NDArray[np.int64]
 
@@ -58,8 +58,8 @@ class Deduplicate(Operator):
         self._choose = _kernel()
         last_kept = Field("$last_kept", DataType.TIMESTAMP)
         self.state_formats = (
-            TableFormat("held", layout.fields),
-            TableFormat("keys", [last_kept, *key_fields(self._words)]),
+            StateFormat("held", layout.fields),
+            StateFormat("keys", [last_kept, *key_fields(self._words)]),
         )
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:

@@ -32,7 +32,7 @@ from penstock.query.steps import ProcessSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context
 from penstock.state.keys import KeyWords
-from penstock.state.tables import StateRows, TableFormat, key_fields
+from penstock.state.tables import StateFormat, StateRows, key_fields
 
 #: Timers that one key may fire while its time stands still, or after the end: more would never stop.
 MOST_TIMERS = 100_000
@@ -84,9 +84,9 @@ class Process(Operator):
         self._timers = TimerQueue()
         self._words = KeyWords.of(layout, spec.keys)
         self.state_formats = (
-            TableFormat("held", layout.fields),
-            TableFormat("keys", [*_OURS, *key_fields(self._words), *spec.state.fields]),
-            TableFormat("timers", [_SET_FOR, *key_fields(self._words)]),
+            StateFormat("held", layout.fields),
+            StateFormat("keys", [*_OURS, *key_fields(self._words), *spec.state.fields]),
+            StateFormat("timers", [_SET_FOR, *key_fields(self._words)]),
         )
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:

@@ -19,9 +19,9 @@ from penstock.memory.layout import LATE, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.metrics.degree import DegreeMetrics
 from penstock.operators.run.endless import Remembered
-from penstock.query.graph import Node, Port
+from penstock.query.graph import Port, QueryVertex
 from penstock.state.errors import StateError
-from penstock.state.tables import StateRows, StateTables, TableFormat
+from penstock.state.tables import StateFormat, StateRows, StateTables
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Build:
     """All that an operator is built from: its node, the layouts around it, and the run's dictionary of
     strings."""
 
-    node: Node
+    node: QueryVertex
     inputs: tuple[Layout, ...]
     outputs: dict[Port, Layout]  # only the ports that someone reads
     strings: StringPool
@@ -46,7 +46,7 @@ class Operator(ABC):
     fan_out: int = 1
 
     #: The tables that its state is exported as; an operator without any keeps nothing between turns.
-    state_formats: tuple[TableFormat, ...] = ()
+    state_formats: tuple[StateFormat, ...] = ()
 
     #: Whether ``merge_state`` takes in what other instances made of other events.
     mergeable: bool = False

@@ -7,26 +7,26 @@ from typing import assert_never
 
 from penstock.memory.layout import LATE, ORDER, SUB, SYSTEM_TYPES, TIME, Layout
 from penstock.query.failures import ERROR, STEP
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import SourceSpec
 from penstock.query.steps.spec import Order, Spec
 from penstock.query.types import Field, Schema
 
 
 @dataclass(frozen=True)
-class Plan:
+class LayoutPlan:
     """The layouts of all outputs that are read."""
 
     layouts: dict[tuple[str, Port], Layout]
 
-    def inputs(self, node: Node) -> tuple[Layout, ...]:
+    def inputs(self, node: QueryVertex) -> tuple[Layout, ...]:
         return tuple(self.layouts[source.node, source.port] for source in node.inputs)
 
-    def outputs(self, node: Node) -> dict[Port, Layout]:
+    def outputs(self, node: QueryVertex) -> dict[Port, Layout]:
         return {port: self.layouts[node.id, port] for port in Port if (node.id, port) in self.layouts}
 
 
-def plan(graph: Graph, *, prune_sources: bool = True) -> Plan:
+def plan(graph: Graph, *, prune_sources: bool = True) -> LayoutPlan:
     """Decides the layout of every output, from the sinks upwards."""
     available = _available(graph)
     demands: dict[tuple[str, Port], set[str]] = {}
@@ -50,7 +50,7 @@ def plan(graph: Graph, *, prune_sources: bool = True) -> Plan:
     for (node_id, port), names in demands.items():
         source = Input(node_id, port)
         layouts[node_id, port] = _layout(graph.input_schema(source), names, time_of(graph, source))
-    return Plan(layouts)
+    return LayoutPlan(layouts)
 
 
 def time_of(graph: Graph, source: Input) -> str:

@@ -14,7 +14,7 @@ from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.conditions import is_true
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
 from penstock.operators.aggregates import accumulators
-from penstock.operators.aggregates.accumulator import Accumulator, Finished, Place, kept_by
+from penstock.operators.aggregates.accumulator import Accumulator, EventPlace, Finished, kept_by
 from penstock.operators.aggregates.accumulators import Accumulators, Taken
 from penstock.operators.aggregates.collector import Collector
 from penstock.operators.run.base import Build
@@ -124,10 +124,10 @@ class Aggregation:
         """The statements that take the event into its group."""
         builder = self.builder
         taken = [self._taken(aggregate) for aggregate in self._aggregates]
-        place = Place("time", "int64(0)", "int64(0)")
+        place = EventPlace("time", "int64(0)", "int64(0)")
         if self._needs_place:
             order = builder.load(ORDER).value if self._has_order else "int64(0)"
-            place = Place("time", order, builder.load(SUB).value)
+            place = EventPlace("time", order, builder.load(SUB).value)
         collected: list[str] = []
         first = 0
         for number, (part, aggregate) in enumerate(

@@ -14,7 +14,7 @@ from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.types import DataType, Field
 from penstock.state.keys import Words
 from penstock.state.table import ABSENT, KeyTable
-from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+from penstock.state.tables import StateFormat, StateRows, key_fields, key_words
 
 Ints = NDArray[np.int64]
 
@@ -44,9 +44,9 @@ class AggregationState:
         names = aggregation.names(collected=True)
         groups = [*named, *(Field(name, DataType.INT64) for name in more), *slots]
         self.formats = (
-            TableFormat("groups", groups),
+            StateFormat("groups", groups),
             *(
-                TableFormat(f"values.{name}", [*named, *(Field(one.name, one.dtype) for one in part.columns)])
+                StateFormat(f"values.{name}", [*named, *(Field(one.name, one.dtype) for one in part.columns)])
                 for name, part in zip(names, aggregation.collected, strict=True)
             ),
         )

@@ -13,7 +13,7 @@ from penstock.operators.run.base import Build
 from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
-from penstock.query.graph import Node, Port
+from penstock.query.graph import Port, QueryVertex
 from penstock.query.steps import WindowAggregateSpec
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.windows import Sliding
@@ -46,7 +46,7 @@ class Fold:
             typed = aggregate.result_type(layout.schema)
             fields.append(Field(result, typed.dtype, typed.nullable))
         self.output = Layout(fields)
-        node = Node(name, spec, (), Schema(fields), None)
+        node = QueryVertex(name, spec, (), Schema(fields), None)
         build = Build(node, (self.input,), {Port.MAIN: self.output}, strings)
         self._groups = _WholeGroups(build, where)
 

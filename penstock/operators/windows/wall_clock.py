@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.kernels.builder import KernelBuilder
 from penstock.query.windows import Sliding
-from penstock.query.windows.clock import Clock
+from penstock.query.windows.clock import WindowClock
 
 Ints = NDArray[np.int64]
 
@@ -33,9 +33,9 @@ _END = (1 << 63) - 1
 
 
 class WallClock:
-    """A ``Clock`` as tables, one entry for each stretch of time with one offset."""
+    """A ``WindowClock`` as tables, one entry for each stretch of time with one offset."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: WindowClock) -> None:
         self.is_plain = clock.is_plain
         starts, offsets = _stretches(clock.zone)
         offsets = [offset - clock.offset_us for offset in offsets]

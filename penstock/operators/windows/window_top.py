@@ -26,7 +26,7 @@ from penstock.query.types import DataType, Field
 from penstock.state.keys import KeyWords, Words
 from penstock.state.rows import RowStore
 from penstock.state.table import ABSENT
-from penstock.state.tables import StateRows, TableFormat, key_fields, key_words
+from penstock.state.tables import StateFormat, StateRows, key_fields, key_words
 
 Ints = NDArray[np.int64]
 
@@ -71,7 +71,7 @@ class WindowTop(Operator):
         self._kernel, self._parameters = candidate_kernel(spec, layout, self._keys, build)
         self._hash = KeyHash(self._keys, self.strings)
         self._merge = None if spec.window.is_tumbling else WindowMerge((), self._keys.width)
-        self.state_formats = (TableFormat("rows", [*fields, _RANK, _NULL, _PANE, *key_fields(self._keys)]),)
+        self.state_formats = (StateFormat("rows", [*fields, _RANK, _NULL, _PANE, *key_fields(self._keys)]),)
 
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         if self._ready:

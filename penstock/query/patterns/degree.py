@@ -12,7 +12,7 @@ from penstock.query.errors import QueryError
 MOST_INSTANCES = 1024
 
 
-class Control(Protocol):
+class DegreeDecider(Protocol):
     """Decides the degree from the events that arrive, by their event time: the same stream gives the same
     degrees in every run."""
 
@@ -44,7 +44,7 @@ class Degree:
     start: int = 1
     most: int = 0
     changes: tuple[tuple[int, int], ...] = ()
-    control: Callable[[], Control] | None = None
+    control: Callable[[], DegreeDecider] | None = None
 
     def __post_init__(self) -> None:
         _check_count("start", self.start)
@@ -120,4 +120,4 @@ def _checked_changes(changes: Any) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(pairs, key=lambda pair: pair[0]))
 
 
-__all__ = ["MOST_INSTANCES", "Control", "Degree", "as_degree"]
+__all__ = ["MOST_INSTANCES", "Degree", "DegreeDecider", "as_degree"]

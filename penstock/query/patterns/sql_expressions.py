@@ -14,7 +14,7 @@ from penstock.query.patterns.bound import bound, previous
 from penstock.query.types import Schema
 
 
-class Scope(Enum):
+class ExpressionScope(Enum):
     """Where an expression stands: in DEFINE the row that is tested counts as bound already."""
 
     DEFINE = "DEFINE"
@@ -53,7 +53,7 @@ class Reading:
     """Reads expressions of one clause; in DEFINE, ``variable`` is the one that is being defined."""
 
     def __init__(
-        self, schema: Schema, variables: Sequence[str], scope: Scope, variable: str | None = None
+        self, schema: Schema, variables: Sequence[str], scope: ExpressionScope, variable: str | None = None
     ) -> None:
         self._schema, self._variables = schema, variables
         self._scope, self._variable = scope, variable
@@ -99,7 +99,7 @@ class Reading:
     def _value(self, tree: Any) -> Expr:
         """A column: of the tested row, of the last row of another variable, of the last row of the match."""
         name, variable = self._column(tree)
-        if self._scope is Scope.DEFINE:
+        if self._scope is ExpressionScope.DEFINE:
             return col(name) if variable in (None, self._variable) else bound(variable)[name]
         return previous(name) if variable is None else bound(variable)[name]
 
@@ -108,7 +108,7 @@ class Reading:
         extra = tree.expressions if tree.args.get("expressions") else []
         back = tree.args.get("expression") or (extra[0] if extra else None)
         name, variable = self._column(tree.this)
-        own = self._scope is Scope.DEFINE and variable in (None, self._variable)
+        own = self._scope is ExpressionScope.DEFINE and variable in (None, self._variable)
         if variable is None:
             raise self._unsupported(tree, "write FIRST(A.x): it needs a variable")
         if back is not None:
@@ -122,7 +122,7 @@ class Reading:
         return when(bound(variable).count() == 0, col(name)).otherwise(bound(variable).first(name))
 
     def _previous(self, tree: Any) -> Expr:
-        if self._scope is not Scope.DEFINE or len(tree.expressions) != 1:
+        if self._scope is not ExpressionScope.DEFINE or len(tree.expressions) != 1:
             raise self._unsupported(tree, "PREV(A.x) is supported in DEFINE, one row back")
         name, variable = self._column(tree.expressions[0])
         if variable not in (None, self._variable):
@@ -140,7 +140,7 @@ class Reading:
         if not variable or variable not in self._variables or (name is None and function != "count"):
             raise self._unsupported(tree, f"write {function.upper()}(A.x) of a variable's column")
         nullable = name is not None and self._schema[name].nullable
-        own = self._scope is Scope.DEFINE and variable == self._variable
+        own = self._scope is ExpressionScope.DEFINE and variable == self._variable
         if nullable and (function == "count" or (own and function == "avg")):
             raise self._unsupported(tree, f"'{name}' may be null: count rows with COUNT({variable}.*)")
         events = bound(variable)

@@ -15,7 +15,7 @@ from penstock.query.patterns.automaton import automaton
 from penstock.query.patterns.bound import Bound, bound_in
 from penstock.query.patterns.patterns import Pattern
 from penstock.query.patterns.row_patterns import row_pattern
-from penstock.query.patterns.sql_expressions import Reading, Scope
+from penstock.query.patterns.sql_expressions import ExpressionScope, Reading
 from penstock.query.types import Schema
 
 _DIALECT = "snowflake"  # of sqlglot's, one that has MATCH_RECOGNIZE
@@ -57,11 +57,11 @@ def parse_match_recognize(text: str, schema: Schema, time_column: str | None) ->
                 f"DEFINE names '{one.alias}', which is not in the PATTERN",
                 hint=f"variables here: {', '.join(variables)}",
             )
-        defined[one.alias] = Reading(schema, variables, Scope.DEFINE, one.alias).expr(one.this)
+        defined[one.alias] = Reading(schema, variables, ExpressionScope.DEFINE, one.alias).expr(one.this)
     pattern = row_pattern(clause.args["pattern"].name, defined)
     _check_previous(pattern, defined)
     rows = _known(clause.args.get("rows"), _ROWS, "rows per match")
-    output = _measures(clause, Reading(schema, variables, Scope.MEASURES), rows, schema, keys)
+    output = _measures(clause, Reading(schema, variables, ExpressionScope.MEASURES), rows, schema, keys)
     after = _known(clause.args.get("after"), _SKIPS, "AFTER MATCH SKIP")
     return SqlMatch(keys, pattern, output, within, within_events, after, rows)
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from penstock.query.own_columns import TIME
 from penstock.query.patterns.by_start import START
-from penstock.query.steps.spec import PLACE, Means, Names, Part, declared, system
+from penstock.query.steps.spec import PLACE, Means, Names, PartialStep, declared, system
 from penstock.query.types import Schema
 
 
 @declared
 @dataclass(frozen=True, eq=False)
-class MatchMergeSpec(Part):
+class MatchMergeSpec(PartialStep):
     """Puts the matches that the instances of a match by start have found into one order."""
 
     name = "match_merger"

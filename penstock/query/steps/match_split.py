@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from penstock.query.patterns.by_start import GIVEN
 from penstock.query.patterns.degree import Degree
 from penstock.query.steps.match import MatchSpec
-from penstock.query.steps.spec import PLACE, TIMED, Means, Names, Part, declared, system
+from penstock.query.steps.spec import PLACE, TIMED, Means, Names, PartialStep, declared, system
 from penstock.query.types import Schema
 
 
 @declared
 @dataclass(frozen=True, eq=False)
-class MatchSplitSpec(Part):
+class MatchSplitSpec(PartialStep):
     """Deals out the events that could begin a match to the instances of a match by start."""
 
     name = "match_splitter"

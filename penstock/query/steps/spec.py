@@ -178,7 +178,7 @@ class Joining(Spec):
         return False
 
 
-class Part(Spec):
+class PartialStep(Spec):
     """One of the steps that a runtime makes of a user's step; it takes whole events."""
 
     inputs: ClassVar[int | None] = None

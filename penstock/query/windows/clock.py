@@ -10,7 +10,7 @@ from penstock.query.errors import QueryError
 
 
 @dataclass(frozen=True)
-class Clock:
+class WindowClock:
     """Windows start at multiples of their slide and ``offset_us`` on this clock, from midnight of 1970-01-01.
 
     A window starts when the clock first shows its start or a later time, and ends likewise: so a day has 23
@@ -22,7 +22,7 @@ class Clock:
 
     @property
     def is_plain(self) -> bool:
-        return self == Clock()
+        return self == WindowClock()
 
     def text(self) -> str:
         """What people read behind a window: nothing if it is plain."""
@@ -34,7 +34,7 @@ class Clock:
         return () if self.is_plain else (self.offset_us, self.zone)
 
 
-def clock(offset: Duration | None, tz: str | None, slide_us: int) -> Clock:
+def clock(offset: Duration | None, tz: str | None, slide_us: int) -> WindowClock:
     """The clock of windows that start every ``slide_us``."""
     offset_us = 0 if offset is None else duration_us(offset, "window offset")
     if tz is not None:
@@ -46,4 +46,4 @@ def clock(offset: Duration | None, tz: str | None, slide_us: int) -> Clock:
                 detail=f"got {tz!r}",
                 hint="write e.g. tz='Europe/Berlin'; the package tzdata has all of them",
             ) from None
-    return Clock(offset_us % slide_us, tz)
+    return WindowClock(offset_us % slide_us, tz)

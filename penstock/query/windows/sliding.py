@@ -9,10 +9,10 @@ from typing import Any
 from penstock.query.durations import Duration, duration_text
 from penstock.query.errors import QueryError, Writing
 from penstock.query.misuse import told_call
-from penstock.query.windows.clock import Clock, clock
+from penstock.query.windows.clock import WindowClock, clock
 from penstock.query.windows.window import Window, declared, positive
 
-_PLAIN = Clock()
+_PLAIN = WindowClock()
 
 
 @declared
@@ -25,7 +25,7 @@ class Sliding(Window):
 
     size_us: int
     slide_us: int
-    clock: Clock = _PLAIN
+    clock: WindowClock = _PLAIN
 
     @property
     def is_tumbling(self) -> bool:

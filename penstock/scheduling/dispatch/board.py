@@ -69,7 +69,7 @@ class Head(ctypes.Structure):
     _fields_ = _fields(__annotations__)
 
 
-class Operator(ctypes.Structure):
+class BoardOperator(ctypes.Structure):
     """What is known of one operator. ``seen``, ``due_ns``, ``blocked`` and ``finished`` are said by the
     driver, when a turn has ended; the rest is the machine's."""
 
@@ -123,7 +123,7 @@ class Given(ctypes.Structure):
 
 
 #: Differs whenever a field does: compiled code that was kept from another layout must not be used.
-LAYOUT = zlib.crc32(repr([Head._fields_, Operator._fields_, Given._fields_, MOST_TURNS]).encode())
+LAYOUT = zlib.crc32(repr([Head._fields_, BoardOperator._fields_, Given._fields_, MOST_TURNS]).encode())
 
 
 class Views(NamedTuple):
@@ -152,7 +152,7 @@ def _pointer_to(kind: Any) -> Callable[[int], Any]:
     return compiled(pointer)  # type: ignore[no-any-return]
 
 
-_RECORDS = (Head, Operator, Given)
+_RECORDS = (Head, BoardOperator, Given)
 _head, _operator, _given = (_pointer_to(numba.from_dtype(np.dtype(record))) for record in _RECORDS)
 _number = _pointer_to(types.int64)
 _HEAD_BYTES, _OPERATOR_BYTES, _GIVEN_BYTES = (ctypes.sizeof(record) for record in _RECORDS)
@@ -189,8 +189,8 @@ class Board:
         self._memory: NDArray[np.uint8] = np.zeros(sum(sizes) + lists, np.uint8)
         memory, starts = memoryview(self._memory), np.cumsum((0, *sizes)).tolist()  # type: ignore[arg-type]
         self.head = Head.from_buffer(memory)
-        self.operators = list((Operator * count).from_buffer(memory, starts[1]))
-        self.columns = np.frombuffer(memory, np.dtype(Operator), count, starts[1])
+        self.operators = list((BoardOperator * count).from_buffer(memory, starts[1]))
+        self.columns = np.frombuffer(memory, np.dtype(BoardOperator), count, starts[1])
         self.given = list((Given * MOST_TURNS).from_buffer(memory, starts[2]))
         self.returned = (ctypes.c_int64 * MOST_TURNS).from_buffer(memory, starts[3])
         self.address = self._memory.ctypes.data  # for compiled code

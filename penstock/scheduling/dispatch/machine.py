@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from penstock.scheduling.dispatch.board import LAYOUT, NEVER_NS, views
-from penstock.scheduling.policy import Order
+from penstock.scheduling.policy import PriorityOrder
 
 NOBODY = -1
 #: Above every priority that a policy gives.
@@ -47,15 +47,15 @@ def _priority(head, op, now_ns):  # type: ignore[no-untyped-def]
     beyond_ns = now_ns - op.since_ns - head.idle_ns - head.overdue_ns
     if op.since_ns > 0 and beyond_ns > 0.0:
         return OVERDUE + beyond_ns
-    if head.order == Order.LENGTH:
+    if head.order == PriorityOrder.LENGTH:
         # What a source could read does not wait in a queue and may have no end: half a turn at the most. Else
         # sources would run until memory is full, and every event would wait behind full queues.
         return float(min(op.pending, max(1, op.limit // 2)) if op.source else op.pending)
-    if head.order == Order.AGE:
+    if head.order == PriorityOrder.AGE:
         return 1.0 + max(0, head.planned_ns - op.since_ns)
-    if op.taken > 0.0 and head.order == Order.ROUND:
+    if op.taken > 0.0 and head.order == PriorityOrder.ROUND:
         return max(op.taken - head.operators, _LEAST)  # it has had its turn: behind all others
-    if op.taken > 0.0 and head.order == Order.DRAW:
+    if op.taken > 0.0 and head.order == PriorityOrder.DRAW:
         drawn = (op.taken * _DRAW) % 1.0
         return drawn if drawn > 0.0 else 0.5
     return op.potential
@@ -90,7 +90,7 @@ def _offer(board, operator, now_ns):  # type: ignore[no-untyped-def]
     head, op = board.heads[0], board.operators[operator]
     if op.running or op.blocked or op.finished or op.pending <= 0:
         return
-    if op.priority > 0.0 and head.order != Order.LENGTH:
+    if op.priority > 0.0 and head.order != PriorityOrder.LENGTH:
         return
     priority = _priority(head, op, now_ns)
     if priority > 0.0:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from penstock.checkpoints.positions import Progress
 from penstock.operators.by_start import is_by_instance
-from penstock.routing.control import Memory, RoutingControl
+from penstock.routing.control import LoadHistory, RoutingControl
 from penstock.routing.hot_keys import HotKey, beyond_routing, warning
 from penstock.routing.imbalance import load_imbalance
-from penstock.routing.load import Observed, partition_loads, task_loads
+from penstock.routing.load import MeasuredLoad, partition_loads, task_loads
 from penstock.routing.route import Route, moves_between, resized
 from penstock.spark.batches.adapting import IN_A_ROW, BatchLoad, TaskCount
 from penstock.spark.batches.reports import TaskReport
@@ -37,7 +37,7 @@ class Balancing:
     def __init__(self, control: RoutingControl | None, stages: Stages) -> None:
         self.control, self._stages = control, stages
         self.told: dict[str, Any] = {}
-        self._memory = Memory()
+        self._memory = LoadHistory()
         self._ran_with: Route | None = None  # the route of the batch before
         self._warned: set[tuple[str, Any]] = set()
 
@@ -54,7 +54,7 @@ class Balancing:
             self.told["lit_by_stage"] = {stage: round(_lit(one), 4) for stage, one in measured.items()}
             self._warn(reports, tasks)
         if wanted != tasks:
-            self._memory = Memory(self._memory.loads)
+            self._memory = LoadHistory(self._memory.loads)
             return resized(route, wanted, self._memory.loads or None)
         if tasks == 1 or self.control is None or not measured:
             return route
@@ -102,7 +102,7 @@ class Routing:
         return self._balancing.after(reports, progress.routing, progress.tasks, tasks)
 
 
-def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:
+def observed(reports: Reports, route: Route, tasks: int) -> dict[int, MeasuredLoad]:
     """What the tasks of a batch measured, by stage; stages that got no rows are left out."""
     rows: dict[int, NDArray[np.int64]] = {}
     held: dict[int, NDArray[np.int64]] = {}
@@ -114,7 +114,7 @@ def observed(reports: Reports, route: Route, tasks: int) -> dict[int, Observed]:
             cpu_ns.setdefault(report.stage, [0.0] * tasks)[report.task] += report.cpu_ns
             report.state.held.add_to(held.setdefault(report.stage, np.zeros(len(route), np.int64)))
     return {
-        stage: Observed(
+        stage: MeasuredLoad(
             route, tasks, tuple(rows[stage].tolist()), tuple(times), tuple(map(float, held[stage]))
         )
         for stage, times in sorted(cpu_ns.items())
@@ -144,5 +144,5 @@ def hot_keys(stages: Stages, reports: Reports) -> list[HotKey]:
     return found
 
 
-def _lit(one: Observed) -> float:
+def _lit(one: MeasuredLoad) -> float:
     return load_imbalance(task_loads(one.route, one.tasks, partition_loads(one)))

@@ -18,7 +18,7 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.metrics.degree import DegreeMetrics, merged_degrees
 from penstock.operators.run.base import Build, Operator
-from penstock.query.graph import Input, Node, Port
+from penstock.query.graph import Input, Port, QueryVertex
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.query.types import DataType, Field
 from penstock.spark.batches.exports import PartialCollector, RowShipper, SinkCollector
@@ -240,7 +240,7 @@ class StageEngine:
                 vertices.append(Vertex(len(vertices), shipper, [(0, origin.connect())], {}))
         return vertices
 
-    def _add(self, node: Node, vertices: list[Vertex]) -> None:
+    def _add(self, node: QueryVertex, vertices: list[Vertex]) -> None:
         """The vertex, or the vertices, that a node has in this stage: perhaps none."""
         stages, stage = self.stages, self.stage
         build = Build(node, stages.layouts.inputs(node), stages.layouts.outputs(node), self.strings)
@@ -287,7 +287,7 @@ class StageEngine:
         vertices.append(vertex)
         return vertex
 
-    def _edges(self, node: Node) -> list[tuple[int, Edge]]:
+    def _edges(self, node: QueryVertex) -> list[tuple[int, Edge]]:
         edges: list[tuple[int, Edge]] = []
         for index, source in enumerate(node.inputs):
             channel = self.stages.carried.get((node.id, index))
@@ -295,13 +295,13 @@ class StageEngine:
             edges.append((index, outlet.connect()))
         return edges
 
-    def _inlet(self, vertices: list[Vertex], node: Node, layout: Layout) -> Outlet:
+    def _inlet(self, vertices: list[Vertex], node: QueryVertex, layout: Layout) -> Outlet:
         outlet = self._outlet(layout, 1)
         inlet = Inlet(Build(node, (), {Port.MAIN: layout}, self.strings))
         vertices.append(Vertex(len(vertices), inlet, [], {Port.MAIN: outlet}))
         return outlet
 
-    def _clock(self, vertices: list[Vertex], node: Node) -> Outlet:
+    def _clock(self, vertices: list[Vertex], node: QueryVertex) -> Outlet:
         sources = self.stages.graph.sources_above(node.id)
         if sources not in self.clocks:
             self.clocks[sources] = self._inlet(vertices, node, _CLOCK)

@@ -12,8 +12,8 @@ from enum import Enum
 import xxhash
 
 from penstock.checkpoints.planned import planned
-from penstock.operators.run.plan import Plan
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.operators.run.plan import LayoutPlan
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import SinkSpec
 
 
@@ -45,7 +45,7 @@ class Stages:
     """A graph with the stage of every operator, and the channels between stages."""
 
     graph: Graph
-    layouts: Plan
+    layouts: LayoutPlan
     stage_of: dict[str, int]
     partial: frozenset[str]  # routed operators that get partial states instead of events
     channels: tuple[Channel, ...]
@@ -70,11 +70,11 @@ class Stages:
         is_early = source.node in self.partial and source.port is Port.LATE
         return stage - 1 if is_early else stage
 
-    def routed(self, stage: int) -> list[Node]:
+    def routed(self, stage: int) -> list[QueryVertex]:
         """The operators with state that stand in a stage."""
         return [n for n in self.graph.nodes if self.stage_of[n.id] == stage and n.spec.is_routed]
 
-    def collectors(self, stage: int) -> list[Node]:
+    def collectors(self, stage: int) -> list[QueryVertex]:
         """Mergeable operators whose partial states are made in a stage, for the next."""
         return [n for n in self.graph.nodes if n.id in self.partial and self.stage_of[n.id] == stage + 1]
 
@@ -82,7 +82,7 @@ class Stages:
         """The number of the one channel of a kind that a stage reads."""
         return next(i for i, c in enumerate(self.channels) if c.kind is kind and c.stage == stage)
 
-    def route(self, node: Node) -> int | None:
+    def route(self, node: QueryVertex) -> int | None:
         """The hash that all state of an operator without keys goes by; None for one with keys."""
         return None if node.spec.routed_by(0) else route_hash(node.id)
 

@@ -77,7 +77,9 @@ def register(
     tasks = max_tasks or spark.sparkContext.defaultParallelism
     # The task is opened where it runs: the processes that plan need not load what it needs, a compiler.
     packed: bytes = cloudpickle.dumps(task)  # type: ignore[no-untyped-call]
-    stream = Stream(source_id, source, packed, journal, max_events, tasks, readers, max_bytes, keep_batches)
+    stream = StreamOrders(
+        source_id, source, packed, journal, max_events, tasks, readers, max_bytes, keep_batches
+    )
     # A class of its own, which no module has: so Spark's pickle takes it along with all that it holds.
     kind = type(name, (_StreamSource,), {"stream": stream})
     spark.dataSource.register(kind)
@@ -85,7 +87,7 @@ def register(
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamOrders:
     """What the processes of one stream are told."""
 
     source_id: str
@@ -100,7 +102,7 @@ class Stream:
 
 
 class _StreamSource(DataSource):
-    stream: Stream
+    stream: StreamOrders
 
     def schema(self) -> str:
         return SCHEMA
@@ -118,7 +120,7 @@ class _Ranges(InputPartition):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans the batches of one run, in a process of its own beside the driver, and reads in the workers."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: StreamOrders) -> None:
         self._stream = stream
         # Opened when it is known where the run goes on, and only by the process that plans.
         self._opened: Positions | None = None

@@ -16,7 +16,7 @@ class Stopping(Exception):  # noqa: N818 - not an error
     """Raised into Spark when a batch begins after the run was told to stop; the batch comes again later."""
 
 
-class Turn:
+class SlotStay:
     """One batch's stay in a slot; it says how many rows the batch had."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ class BatchSlots:
             self._changed.notify_all()
 
     @contextmanager
-    def turn(self, group: int) -> Iterator[Turn]:
+    def turn(self, group: int) -> Iterator[SlotStay]:
         """Waits for a slot and holds it as long as the batch runs."""
         planned_ns = self._wait(group)
-        began_ns, turn = self._clock(), Turn()
+        began_ns, turn = self._clock(), SlotStay()
         try:
             yield turn
         finally:

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 
 from penstock.memory.layout import Layout
 from penstock.query.expr import Expr
-from penstock.query.graph import Node
+from penstock.query.graph import QueryVertex
 from penstock.query.steps import FilterSpec, LookupSpec, SelectSpec
 from penstock.query.types import Schema
 from penstock.spark.native.lookups import ArrayLookup, JoinLookup, fits_array, fits_join
@@ -20,7 +20,7 @@ from penstock.spark.native.lowering import lower, lowers, named
 class NativeStep:
     """One step that Spark does, between the layouts of its input and its output."""
 
-    node: Node
+    node: QueryVertex
     source: Layout
     target: Layout
 

@@ -19,7 +19,7 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.aggregates.accumulator import Accumulator, Native, kept_by
 from penstock.query.aggregates import Aggregate
-from penstock.query.graph import Node, Port
+from penstock.query.graph import Port, QueryVertex
 from penstock.query.inference import resolved
 from penstock.query.steps import WindowAggregateSpec
 from penstock.query.types import DataType, Schema
@@ -35,7 +35,7 @@ _GOOD, _LATE, _BAD = 0, 1, 2
 _KEY = "$key."
 
 
-def partial_of(node: Node, source: Layout, outputs: dict[Port, Layout]) -> PartialAggregate | None:
+def partial_of(node: QueryVertex, source: Layout, outputs: dict[Port, Layout]) -> PartialAggregate | None:
     """How Spark pre-aggregates for this step, whose input has the layout ``source``; None if it cannot.
 
     It cannot where late events are read, since they do not come through.

@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Layout
-from penstock.operators.run.plan import Plan
-from penstock.query.graph import Graph, Input, Node, Port
+from penstock.operators.run.plan import LayoutPlan
+from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import FilterSpec, SourceSpec
 from penstock.spark.frames.streams import CORRUPT, FrameSource
 from penstock.spark.native.lookups import array_of
@@ -34,7 +34,7 @@ _RECORD_CHARS = 1_000
 _STAMPED = (ORDER, SUB)  # what Python adds to the rows
 
 
-def plan_prefix(graph: Graph, source: Node, layouts: Plan) -> Prefix:
+def plan_prefix(graph: Graph, source: QueryVertex, layouts: LayoutPlan) -> Prefix:
     """Which steps Spark does; ``graph`` is without plain projections, and ``layouts`` is its plan.
 
     Asks Spark nothing, so that it can be shown before a run.
@@ -63,7 +63,7 @@ def plan_prefix(graph: Graph, source: Node, layouts: Plan) -> Prefix:
     return Prefix(source, first, tuple(steps), Input(node.id), layout, partial, predicates, reads_bad)
 
 
-def _alternatives(graph: Graph, node: Node, layout: Layout) -> tuple[FilterSpec, ...]:
+def _alternatives(graph: Graph, node: QueryVertex, layout: Layout) -> tuple[FilterSpec, ...]:
     """The filters that split the stream up, if nothing else reads it: what none of them keeps is in vain."""
     specs = [reader.spec for reader, _ in graph.consumers(node.id)]
     filters = [spec for spec in specs if isinstance(spec, FilterSpec)]
@@ -81,7 +81,7 @@ class Prefix:
     table ``groups`` of the window aggregate ``partial.node``.
     """
 
-    source: Node
+    source: QueryVertex
     first: Layout  # of the source's own output
     steps: tuple[NativeStep, ...]
     at: Input

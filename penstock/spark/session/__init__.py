@@ -1,1 +1,1 @@
-"""The Spark session: started, secured, bounded, and told of in our words."""
+"""The Spark session of a run: started, secured, bounded, and told of in our words."""

@@ -13,7 +13,12 @@ from penstock.cep.selections.instances import Matches
 from penstock.cep.selections.merger_operator import MergerOperator
 from penstock.cep.selections.selections import EventBatch
 from penstock.cep.selections.shared_detection import MergerPart
-from penstock.cep.selections.shipped_detection import AT, ShippingSplitter, SplitterPart, shipped_schema
+from penstock.cep.selections.shipped_detection import (
+    AT,
+    ShippedSplitterPart,
+    ShippingSplitter,
+    shipped_schema,
+)
 from penstock.cep.selections.splitter_rows import RowPredicates
 from penstock.memory.layout import ORDER
 from penstock.query.errors import PenstockError, RunError
@@ -133,7 +138,7 @@ def splitter(degree: ps.Degree) -> Harness:
     def windows() -> ps.detection.TupleWindows:
         return ps.detection.TupleWindows(6, 1)
 
-    spec: Any = SplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"))
+    spec: Any = ShippedSplitterPart(DetectSpec(windows, Nothing, (), degree, "round_robin"))
     output = layout(shipped_schema(EVENTS.visible), AT)
     return Harness(ShippingSplitter, spec, [EVENTS], output)
 

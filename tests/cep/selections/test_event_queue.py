@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from penstock.cep.selections.assignment import Assignment
 from penstock.cep.selections.event_queue import EventQueue
 from penstock.cep.selections.instances import EventBuffer
-from penstock.cep.selections.merger import Merger, Place
+from penstock.cep.selections.merger import MatchPlaces, Merger
 from penstock.cep.selections.selections import EventBatch
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.cep.selections.splitter_pairs import Sequence, one_of
 from penstock.cep.selections.splitter_windows import TupleWindows
 from penstock.memory.edges import END_OF_TIME
@@ -59,7 +59,7 @@ def test_instances_hold_the_union_of_their_selections(
     rows: list[tuple[int, int]], sizes: list[int], degree: int, rule: Assignment, windows: bool
 ) -> None:
     predicates = TupleWindows(4, 3) if windows else Sequence(one_of("kind", 0), one_of("kind", 1), by="key")
-    splitter = Splitter(predicates, rule)
+    splitter = SelectionSplitter(predicates, rule)
     for instance in range(degree):
         splitter.register(instance)
     columns = {"kind": np.array([row[0] for row in rows]), "key": np.array([row[1] for row in rows])}
@@ -91,10 +91,10 @@ def test_instances_hold_the_union_of_their_selections(
 
 
 def test_splitters_refuse_gaps_strangers_and_nobody() -> None:
-    splitter = Splitter(TupleWindows(2, 1))
+    splitter = SelectionSplitter(TupleWindows(2, 1))
     with pytest.raises(PenstockError, match="nobody"):
         splitter.split(EventBatch(0, np.arange(3)))
-    splitter = Splitter(TupleWindows(2, 1))
+    splitter = SelectionSplitter(TupleWindows(2, 1))
     splitter.register(1)
     with pytest.raises(PenstockError, match="already"):
         splitter.register(1)
@@ -117,10 +117,10 @@ def test_the_buffer_joins_batches_and_frees_whole_ones() -> None:
     assert buffer.between(12, 20).times.tolist() == list(range(12, 20))
 
 
-def place(*rows: tuple[int, int, int]) -> Place:
+def place(*rows: tuple[int, int, int]) -> MatchPlaces:
     """(closer, number, rank) each; the closer's time is ten times its position."""
     closers, numbers, ranks = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    return Place(10 * closers, closers, numbers, ranks)
+    return MatchPlaces(10 * closers, closers, numbers, ranks)
 
 
 def test_the_merger_waits_for_the_slowest_and_numbers_on() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from penstock.connectors.mqtt.broker import Broker
+from penstock.connectors.mqtt.broker import MqttBroker
 from penstock.connectors.writer import Writer
 from penstock.query.errors import QueryError, RunError
 from penstock.query.types import Schema
@@ -31,7 +31,9 @@ class Listener:
 
     def __init__(self, port: int, topic: str) -> None:
         self.payloads: list[bytes] = []
-        self._connection = Broker(port=port).connect(lambda message: self.payloads.append(message.payload))
+        self._connection = MqttBroker(port=port).connect(
+            lambda message: self.payloads.append(message.payload)
+        )
         self._connection.subscribe(topic, 1)
 
     def until(self, count: int) -> list[bytes]:

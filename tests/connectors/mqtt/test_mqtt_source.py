@@ -10,7 +10,7 @@ from subprocess import Popen
 import pytest
 
 import penstock as ps
-from penstock.connectors.mqtt.broker import Broker
+from penstock.connectors.mqtt.broker import MqttBroker
 from penstock.query.errors import QueryError, RunError
 from penstock.sources import Mqtt
 from tests.connectors.drain import Drain
@@ -26,7 +26,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def send(port: int, topic: str, *payloads: bytes | str) -> None:
-    connection = Broker(port=port).connect()
+    connection = MqttBroker(port=port).connect()
     for payload in payloads:
         connection.publish(topic, payload, 1, False)
     connection.drain(0)

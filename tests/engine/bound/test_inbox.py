@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 
-from penstock.binding.tasks import Rebind, Task
-from penstock.engine.bound.inbox import Inbox
+from penstock.binding.tasks import BlockTask, Rebind
+from penstock.engine.bound.inbox import WorkerInbox
 
-FIRST, SECOND = Task(0, 0, 0), Task(1, 1, 0)
+FIRST, SECOND = BlockTask(0, 0, 0), BlockTask(1, 1, 0)
 REBIND = Rebind(0, 1, 1, 0)
 LONG_S = 600.0
 
 
 def test_rebinds_come_first_then_tasks_in_order() -> None:
-    inbox = Inbox()
+    inbox = WorkerInbox()
     for one in (FIRST, SECOND, REBIND):
         inbox.put(one)
     assert len(inbox) == 3
@@ -21,13 +21,13 @@ def test_rebinds_come_first_then_tasks_in_order() -> None:
 
 
 def test_nobody_sleeps_while_there_is_a_task() -> None:
-    inbox = Inbox()
+    inbox = WorkerInbox()
     inbox.put(FIRST)
     inbox.sleep(inbox.wakings)  # would hang
 
 
 def test_nobody_sleeps_who_was_woken_since_the_last_look() -> None:
-    inbox = Inbox()
+    inbox = WorkerInbox()
     seen = inbox.wakings
     inbox.wake()
     inbox.sleep(seen)
@@ -35,14 +35,14 @@ def test_nobody_sleeps_who_was_woken_since_the_last_look() -> None:
 
 
 def test_one_who_waits_for_the_others_is_not_kept_awake_by_tasks() -> None:
-    inbox = Inbox()
+    inbox = WorkerInbox()
     inbox.put(FIRST)
     inbox.sleep(inbox.wakings, timeout_s=0.0, for_task=False)  # sleeps, and for no time
     assert inbox.take() == FIRST
 
 
 def test_a_task_or_a_waking_ends_the_sleep() -> None:
-    inbox, asleep, slept = Inbox(), threading.Event(), []
+    inbox, asleep, slept = WorkerInbox(), threading.Event(), []
 
     def sleeper() -> None:
         for _ in range(2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import penstock as ps
-from penstock.binding.tasks import Rebind, Task
+from penstock.binding.tasks import BlockTask, Rebind
 from penstock.engine.bound.queue import DispatchedInbox
 from penstock.engine.seat.assembly import assemble
 from penstock.engine.seat.settings import Settings
@@ -16,7 +16,7 @@ from penstock.scheduling.catalogue import policy_named
 from penstock.scheduling.consumption import All, AtMost, Consumption
 from penstock.scheduling.policy import Policy
 from penstock.scheduling.state_based import StateBased
-from penstock.scheduling.thresholds import Adaptation, Range
+from penstock.scheduling.thresholds import Adaptation, ThresholdRange
 
 SCHEMA = {"ts": "timestamp", "x": "int64"}
 LIMIT = 100
@@ -46,7 +46,7 @@ def inbox_of(
 
 def put(inbox: DispatchedInbox, *operators: int) -> None:
     for operator in operators:
-        inbox.put(Task(operator, operator, 0, next(moments)))
+        inbox.put(BlockTask(operator, operator, 0, next(moments)))
 
 
 def taken(inbox: DispatchedInbox) -> list[int]:
@@ -102,7 +102,7 @@ def test_a_task_has_the_limit_that_policy_and_consumption_give_it() -> None:
 
 def test_a_task_that_is_not_worth_a_turn_yet_is_kept_and_looked_at_again() -> None:
     vertices = pipeline()
-    never = StateBased(Adaptation(Range(40.0, 50.0, 0.0), Range(1e18, 2e18, 0.0)))
+    never = StateBased(Adaptation(ThresholdRange(40.0, 50.0, 0.0), ThresholdRange(1e18, 2e18, 0.0)))
     inbox = inbox_of(vertices, never)
     take_turn(vertices[SOURCE], 20)
     put(inbox, ONE)

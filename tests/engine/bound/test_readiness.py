@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import penstock as ps
 from penstock.binding.non_blocking import NonBlocking
-from penstock.binding.tasks import Action, Task
+from penstock.binding.tasks import Action, BlockTask
 from penstock.engine.bound.readiness import Readiness
 from penstock.engine.seat.assembly import assemble
 from penstock.engine.seat.settings import Settings
@@ -38,7 +38,7 @@ def queued(machine: NonBlocking) -> list[int]:
 def taken(machine: NonBlocking, thread: int) -> None:
     step = machine.step(thread, 0)
     assert step.action is Action.PROCESS
-    assert isinstance(step.task, Task)
+    assert isinstance(step.task, BlockTask)
     machine.finish(thread, step.task, 0)
 
 

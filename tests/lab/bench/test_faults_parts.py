@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab.bench.faults import run as faults_run
-from lab.bench.faults.clock import Clock
+from lab.bench.faults.clock import ShiftedClock
 from lab.bench.faults.damage import Damage, damage, kinds_of_files
 from lab.bench.faults.disk import SmallDisk
 from lab.bench.faults.inputs import FORMATS, write_inputs
@@ -160,7 +160,7 @@ def test_the_table_has_a_line_a_fault_and_a_column_an_outcome() -> None:
 
 
 def test_a_clock_jumps_in_the_processes_that_have_it(tmp_path: Path) -> None:
-    clock = Clock(tmp_path)
+    clock = ShiftedClock(tmp_path)
     clock.shift(86_400 * 1_000)
     program = "import time, os; print(time.time() - os.stat('/proc/self').st_ctime)"
     told = subprocess.check_output([sys.executable, "-c", program], env=clock.environment(os.environ))

@@ -29,7 +29,7 @@ from lab.bench.placement.spark import (
     latency_ratios,
     rounds_for,
 )
-from lab.bench.traffic_feed import Arrivals, Batch, Measured
+from lab.bench.traffic_feed import Measured, MicroBatch, SinkArrivals
 from lab.sim.cluster import Cluster
 from penstock.placement.measured import measured_graph
 from penstock.placement.quality import Quality
@@ -38,7 +38,7 @@ from penstock.query.user_functions import Context
 
 
 def measured(system: str, latency_ms: list[float], missing: int = 0) -> Measured:
-    return Measured(system, 30, latency_ms, missing, [], Arrivals(), 0.0)
+    return Measured(system, 30, latency_ms, missing, [], SinkArrivals(), 0.0)
 
 
 def test_ratios_count_only_runs_that_kept_up_and_parted() -> None:
@@ -62,8 +62,8 @@ def test_ratios_count_only_runs_that_kept_up_and_parted() -> None:
 def test_a_run_that_reads_as_much_as_it_may_does_not_keep_up() -> None:
     steady = measured("one_group", [2_000.0] * 4)
     assert is_steady(steady)
-    assert is_steady(replace(steady, batches=[Batch(0.0, 900.0, {})]))
-    assert not is_steady(replace(steady, batches=[Batch(0.0, 7_900.0, {})]))
+    assert is_steady(replace(steady, batches=[MicroBatch(0.0, 900.0, {})]))
+    assert not is_steady(replace(steady, batches=[MicroBatch(0.0, 7_900.0, {})]))
 
 
 def test_runs_that_differ_in_a_result_are_found_out() -> None:
@@ -77,7 +77,7 @@ def test_runs_that_differ_in_a_result_are_found_out() -> None:
 
 
 def test_how_far_the_heavy_query_is_behind() -> None:
-    arrivals, heavy = Arrivals(), HeavyRows()
+    arrivals, heavy = SinkArrivals(), HeavyRows()
     arrivals.add("count_0", [{"window_start": 9_000_000}])
     heavy([{"id": 1, "at": 7_500_000, "smoothed": 0.0}])
     assert behind_s(arrivals, heavy) == 2.5
@@ -98,7 +98,9 @@ def test_the_app_has_the_light_queries_and_the_heavy_one() -> None:
         [], {"ts": "timestamp", "id": "int64", "speed": "float64", "lane": "int32", "road": "int32"}
     )
     queries = [
-        node.id for node in heavy_app(rows, 30, 10, Arrivals(), HeavyRows()).graph() if node.kind == "sink"
+        node.id
+        for node in heavy_app(rows, 30, 10, SinkArrivals(), HeavyRows()).graph()
+        if node.kind == "sink"
     ]
     assert len(queries) == 31
     assert HEAVY in queries

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lab.bench.plain_traffic import FanOut, OpenWindows, PlainQueries, PlainQuery, numbered
 from lab.bench.queries import expected_rows, query_names, same_rows
-from lab.bench.traffic_feed import Arrivals, Batch, TrafficFiles
+from lab.bench.traffic_feed import MicroBatch, SinkArrivals, TrafficFiles
 from lab.bench.yahoo.plain import YahooFiles, YahooRun, run_plain
 from lab.workloads.yahoo.data import YahooSettings
 from penstock.query.errors import PenstockError
@@ -35,7 +35,7 @@ def test_a_baseline_tells_the_same_rows_as_the_node_engine(
     tmp_path: Path,
     baseline: type[PlainQueries] | type[FanOut],
 ) -> None:
-    live, arrivals = tmp_path / "live", Arrivals()
+    live, arrivals = tmp_path / "live", SinkArrivals()
     live.mkdir()
     names = query_names(3, files)
     cut = len(files.paths) // 2 + 1  # inside a second: a window comes in two batches
@@ -114,7 +114,7 @@ def test_a_wrong_count_of_views_is_told(tmp_path: Path) -> None:
 
 
 def test_throughput_counts_pauses_but_not_the_first_batches() -> None:
-    batches = [Batch(begin, 500.0, {"addBatch": 400.0}) for begin in (0.0, 5.0, 10.0, 11.0)]
+    batches = [MicroBatch(begin, 500.0, {"addBatch": 400.0}) for begin in (0.0, 5.0, 10.0, 11.0)]
     run = YahooRun.of(batches, rows_per_batch=300)
     assert run.rows_per_s == 600 / 1.5
     assert run.batch_median_ms == 500.0

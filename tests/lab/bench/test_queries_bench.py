@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab.bench.queries import check_rows, expected_rows, query_names, ratios, same_rows, traffic_app
-from lab.bench.traffic_feed import Arrivals, Batch, Feed, Measured, Span, TrafficFiles, measure
+from lab.bench.traffic_feed import FileFeed, Measured, MicroBatch, SinkArrivals, Span, TrafficFiles, measure
 from penstock.connectors.files.source import Parquet
 from penstock.engine.node import Node
 from penstock.query.errors import PenstockError
@@ -26,12 +26,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> TrafficFiles:
 
 
 def measured(system: str, queries: int, latency_ms: list[float], batch_ms: float = 100.0) -> Measured:
-    batches = [Batch(0.0, batch_ms, {"engine": batch_ms})]
-    return Measured(system, queries, latency_ms, 0, batches, Arrivals(), 0.0)
+    batches = [MicroBatch(0.0, batch_ms, {"engine": batch_ms})]
+    return Measured(system, queries, latency_ms, 0, batches, SinkArrivals(), 0.0)
 
 
 def test_an_event_is_created_when_its_frame_is_due(files: TrafficFiles, tmp_path: Path) -> None:
-    feed = Feed(files, tmp_path)
+    feed = FileFeed(files, tmp_path)
     feed.began_s = 1000.0
     assert [path.name for path in tmp_path.iterdir()] == ["000000.parquet"]
     assert feed.created_s(0) == 1000.0
@@ -42,7 +42,7 @@ def test_an_event_is_created_when_its_frame_is_due(files: TrafficFiles, tmp_path
 def test_an_event_in_a_file_of_several_frames_is_created_with_the_file(tmp_path: Path) -> None:
     whole = TrafficFiles(tmp_path / "frames", SETTINGS, 2, frames_per_file=5)
     assert [pq.read_metadata(path).num_rows for path in whole.paths] == [5 * SETTINGS.cars] * 4
-    feed = Feed(whole, tmp_path / "live")
+    feed = FileFeed(whole, tmp_path / "live")
     feed.began_s = 1000.0
     assert feed.created_s(0) == feed.created_s(400_000) == 1000.0
     assert feed.created_s(400_001) == feed.created_s(900_000) == pytest.approx(1000.5)
@@ -57,13 +57,13 @@ class Instant:
     def __init__(self, expected: dict[tuple[str, int], list[dict[str, object]]]) -> None:
         self.expected, self.stopped = expected, False
 
-    def start(self, folder: Path, queries: Sequence[str], arrivals: Arrivals) -> None:
+    def start(self, folder: Path, queries: Sequence[str], arrivals: SinkArrivals) -> None:
         for (query, _), rows in self.expected.items():
             arrivals.add(query, rows)
         self.told_s = time.time()
 
-    def batches(self) -> list[Batch]:
-        return [Batch(self.told_s - 10.0, 1.0, {}), Batch(self.told_s + 10.0, 2.0, {})]
+    def batches(self) -> list[MicroBatch]:
+        return [MicroBatch(self.told_s - 10.0, 1.0, {}), MicroBatch(self.told_s + 10.0, 2.0, {})]
 
     def stop(self) -> None:
         self.stopped = True
@@ -96,7 +96,7 @@ def test_empty_windows_are_not_waited_for(files: TrafficFiles, tmp_path: Path) -
 
 
 def test_expected_rows_are_those_that_callbacks_get(files: TrafficFiles) -> None:
-    arrivals = Arrivals()
+    arrivals = SinkArrivals()
     traffic_app(Parquet(files.folder, ordered=True), 6, SETTINGS.roads, arrivals).run(on=Node(workers=1))
     expected = expected_rows(files, 6)
     assert {query for query, _ in expected} == set(query_names(6, files))

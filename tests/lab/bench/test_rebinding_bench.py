@@ -19,7 +19,7 @@ from lab.bench.rebinding.experiments import (
     EAGER,
     INSTALLATIONS,
     SEARCH_SEEDS,
-    Plan,
+    RebindingExtent,
     Simulated,
     changed,
     simulate_all,
@@ -36,9 +36,9 @@ from lab.bench.rebinding.measured import (
 )
 from lab.bench.rebinding.plots import draw_blocking, draw_constant, draw_measured, draw_varying
 from lab.bench.rebinding.simulated import (
-    Difference,
-    Job,
-    Outcome,
+    PairedDifference,
+    SimulatedOutcome,
+    SimulatedRun,
     Simulations,
     installations_compared,
     late_from_s,
@@ -66,7 +66,7 @@ from penstock.metrics.rebinding import RebindMetrics
 from penstock.metrics.run import RunMetrics
 
 MS = 1_000_000
-RUN = Outcome(
+RUN = SimulatedOutcome(
     under_20ms=1.0,
     under_20ms_whole=0.9,
     mean_ms=5.0,
@@ -88,9 +88,9 @@ class Scripted(Simulations):
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
-        self.jobs: list[Job] = []
+        self.jobs: list[SimulatedRun] = []
 
-    def run(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def run(self, jobs: Sequence[SimulatedRun]) -> list[SimulatedOutcome]:
         self.jobs += jobs
         return [replace(RUN, under_20ms=1.0 if job.load.most_agents <= self.most else 0.5) for job in jobs]
 
@@ -100,14 +100,14 @@ class Scripted(Simulations):
 
 def test_a_difference_within_seeds_is_significant_where_seeds_differ_more_than_variants() -> None:
     theirs = [10.0, 20.0, 30.0]
-    lower = Difference.of([9.9, 19.85, 29.9], theirs)
+    lower = PairedDifference.of([9.9, 19.85, 29.9], theirs)
     assert lower.mean == pytest.approx(-0.35 / 3)
-    assert (lower.verdict, Difference.of(theirs, [9.9, 19.85, 29.9]).verdict) == ("lower", "higher")
-    assert Difference.of([9.0, 21.0, 30.0], theirs).verdict == "no significant difference"
+    assert (lower.verdict, PairedDifference.of(theirs, [9.9, 19.85, 29.9]).verdict) == ("lower", "higher")
+    assert PairedDifference.of([9.0, 21.0, 30.0], theirs).verdict == "no significant difference"
 
 
 def test_one_seed_says_nothing_of_a_difference() -> None:
-    assert Difference.of([1.0], [2.0]).verdict == "no significant difference"
+    assert PairedDifference.of([1.0], [2.0]).verdict == "no significant difference"
 
 
 def test_the_paper_s_claim_on_installations_has_two_parts() -> None:
@@ -143,7 +143,7 @@ def test_results_are_late_from_the_second_after_which_they_stay_late() -> None:
 def test_an_outcome_counts_from_when_bindings_have_settled() -> None:
     setting = Setting(threads=2, seconds=2.0, every_s=0.25, settled_s=1.0)
     greedy, static = (
-        simulate(Job(variant, TrafficLoad(100_000, triples=2, sort_ns=2.0), setting, 0))
+        simulate(SimulatedRun(variant, TrafficLoad(100_000, triples=2, sort_ns=2.0), setting, 0))
         for variant in ("greedy", "static_interleaved")
     )
     assert len(greedy.seconds) == 2
@@ -166,7 +166,7 @@ def test_the_highest_load_is_found_with_the_seeds_given() -> None:
 def test_the_load_is_evaluated_with_other_seeds_than_it_was_found_with() -> None:
     assert not set(SEARCH_SEEDS) & set(range(FULL.seeds))
     scripted = Scripted(most=300_000)
-    plan = Plan(20.0, 40.0, 3, 2, FULL.measured, 1, 2.0)
+    plan = RebindingExtent(20.0, 40.0, 3, 2, FULL.measured, 1, 2.0)
     simulated = simulate_all(scripted, plan, FrameCosts(3.0, 8.0, 1.0), SERVER)
     evaluated = [job for job in scripted.jobs if job.load.most_agents == simulated.highest]
     assert {job.seed for job in evaluated} == set(range(3)) | set(SEARCH_SEEDS)  # the last try, and the rest

@@ -15,9 +15,9 @@ from lab.bench.riot.plots import draw_consumption, draw_curves, draw_queues, dra
 from lab.bench.riot.rates import confirmed, ratio_interval, rounds_ratios, search_rates
 from lab.bench.riot.runs import (
     SYSTEMS,
-    Plan,
-    Point,
-    Topology,
+    RatePoint,
+    RiotExtent,
+    RiotTopology,
     in_turn,
     median_point,
     point_of,
@@ -89,7 +89,7 @@ def test_a_point_counts_what_reached_the_publishers() -> None:
 
 
 def test_rounds_of_one_rate_become_the_median_of_each_figure() -> None:
-    one = Point(10.0, 10.0, 20.0, 1.0, 1.0, 5.0, 0.5, 2.0, 3.0, 4.0)
+    one = RatePoint(10.0, 10.0, 20.0, 1.0, 1.0, 5.0, 0.5, 2.0, 3.0, 4.0)
     points = [one, replace(one, p99_ms=50.0, mean_ms=0.5), replace(one, p99_ms=7.0, mean_ms=2.0)]
     assert median_point(points) == replace(one, p99_ms=7.0, mean_ms=1.0)
 
@@ -116,7 +116,7 @@ def test_a_round_in_which_a_system_sustained_nothing_leaves_the_interval_open() 
     assert all(math.isnan(value) for value in ratio_interval([math.nan]))
 
 
-PLAN = Plan(Lengths(0, 0), 1, Lengths(0, 1), 2, growth=4.0, steps=1, confirmation=Lengths(0, 9))
+PLAN = RiotExtent(Lengths(0, 0), 1, Lengths(0, 1), 2, growth=4.0, steps=1, confirmation=Lengths(0, 9))
 
 
 def paced(rate: float, limit: float, kept: bool = True) -> Paced:
@@ -137,7 +137,7 @@ def test_a_rate_counts_if_it_is_sustained_once_more_or_else_the_next_lower_one()
     assert not late.sustains(100.0)  # in time, but it did not keep up
 
 
-class Imagined(Topology):
+class Imagined(RiotTopology):
     """A system of which the limit is known; long runs show that it is lower than short ones say."""
 
     def run(self, node: Node, rate: float, lengths: Lengths) -> Paced:
@@ -152,7 +152,7 @@ def test_the_search_finds_what_each_system_sustains(tmp_path: Path) -> None:
 
 
 def test_a_search_without_any_sustained_rate_says_so(tmp_path: Path) -> None:
-    class Hopeless(Topology):
+    class Hopeless(RiotTopology):
         def run(self, node: Node, rate: float, lengths: Lengths) -> Paced:
             return paced(rate, 0.0)
 
@@ -166,13 +166,13 @@ def test_queues_are_looked_into_at_rates_of_the_curve() -> None:
 
 @pytest.mark.parametrize("name", ["pred", "stats"])
 def test_both_systems_publish_the_same_number_of_rows(name: str, tmp_path: Path) -> None:
-    topology = Topology(name, tmp_path)
+    topology = RiotTopology(name, tmp_path)
     counts = {system: published(topology.run_all(node, 60)) for system, node in SYSTEMS.items()}
     assert counts["congestion"] == counts["threads"] >= 60
 
 
 def test_plots_are_written(tmp_path: Path) -> None:
-    points = [Point(rate, rate, 2 * rate, 1.0, 1.0, 5.0, 0.5, 2.0, 3.0, 4.0) for rate in (10.0, 20.0)]
+    points = [RatePoint(rate, rate, 2 * rate, 1.0, 1.0, 5.0, 0.5, 2.0, 3.0, 4.0) for rate in (10.0, 20.0)]
     systems = {"congestion": points, "threads": points}
     curves = dict.fromkeys(("pred", "stats", "etl", "train"), systems)
     levels = {level: {"parse": OperatorFigures(1.0, 0.1, 0.1, 0.5, 2.0)} for level in ("low", "high")}

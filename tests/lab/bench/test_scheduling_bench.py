@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lab.bench.measuring.rates import Paced
 from lab.bench.scheduling.ablation import ablation_figures, ablation_ratios, cases, profile_figures
 from lab.bench.scheduling.bench import FULL, MIX_QUERIES, SHORT, decision_share, planning_share
-from lab.bench.scheduling.curves import Point, curve_figures
+from lab.bench.scheduling.curves import CurvePoint, curve_figures
 from lab.bench.scheduling.plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
 from lab.bench.scheduling.rates import Rates, compared_systems, rate_figures, rate_ratios
 from lab.bench.scheduling.steps import Sample, step_figures, switching
@@ -179,7 +179,7 @@ def test_the_whole_grid_has_all_numbers_of_queries_and_every_policy_in_every_rou
 
 
 def test_figures_are_drawn(tmp_path: Path) -> None:
-    point = Point(2e6, 1e6, 9e5, 1.1e6, 3.0, 9.0)
+    point = CurvePoint(2e6, 1e6, 9e5, 1.1e6, 3.0, 9.0)
     curves = {"mix": {"state": {1: point, 10: point}, THREADS: {1: point, 10: point}}}
     at_share = {"state": {0.5: [paced(2.0), paced(3.0)], 0.8: [paced(4.0)]}}
     found = {"yahoo": {1: {"TQ": [1.0, 2.0], "full": [2.0, 3.0]}}}

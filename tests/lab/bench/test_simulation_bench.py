@@ -35,11 +35,11 @@ from lab.bench.simulation.policies import (
     together,
 )
 from lab.sim.calibration import MachineCosts
-from lab.sim.operators import Window
+from lab.sim.operators import SimulatedWindow
 from penstock.engine.node import Node
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
-from penstock.metrics.turns import Turn
+from penstock.metrics.turns import TurnRecord
 from penstock.scheduling.dispatch.rules import Rules
 
 PREDICTED = {"a": {1e6: 10.0, 2e6: 1_000.0}, "b": {1e6: 20.0, 2e6: 500.0}, "c": {1e6: 20.5, 2e6: 50.0}}
@@ -92,13 +92,15 @@ def test_threads_pay_for_no_decisions() -> None:
     assert replace(state, serial_ns=0, lock_uses=9) == threads
 
 
-def turns_of(events: int, event_ns: int, idle_ns: int, emitted: int, bursts: bool) -> list[Turn]:
+def turns_of(events: int, event_ns: int, idle_ns: int, emitted: int, bursts: bool) -> list[TurnRecord]:
     """30 turns that cost 8 µs, 20 µs more after 10 ms and so much an event; every tenth sends, or all do."""
     found, now_ns = [], 0
     for number in range(30):
         took_ns = 8_000 + 20_000 * idle_ns // 10_000_000 + events * event_ns
         sends = not bursts or number % 10 == 9
-        found.append(Turn(now_ns, took_ns + (500_000 if bursts and sends else 0), events, emitted * sends))
+        found.append(
+            TurnRecord(now_ns, took_ns + (500_000 if bursts and sends else 0), events, emitted * sends)
+        )
         now_ns += found[-1].took_ns + idle_ns
     return found
 
@@ -117,7 +119,7 @@ def test_the_turns_of_runs_under_load_tell_costs_and_closings() -> None:
     assert figures["event_ns"] == pytest.approx({"in": 20.0, "out": 60.0}, rel=1e-3)
     assert figures["closing_ns"] == pytest.approx({"out": 500_000.0}, rel=1e-3)
     graph = by_log.graph(1e6)
-    assert isinstance(graph.operators[1].selectivity, Window)
+    assert isinstance(graph.operators[1].selectivity, SimulatedWindow)
     # 20 and 60 ns an event at most, and half a millisecond in so many events
     every = figures["closing_every"]["out"]
     assert by_log.capacity(2) == pytest.approx(2e9 / (20 + 0.5 * 60 + 500_000 / every), rel=1e-3)

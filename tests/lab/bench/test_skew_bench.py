@@ -19,10 +19,10 @@ from lab.bench.skew.plots import (
     draw_latency,
     draw_measured,
 )
-from lab.bench.skew.simulated import Plan, changing, counts, heavy, items_of, latencies
+from lab.bench.skew.simulated import SkewExtent, changing, counts, heavy, items_of, latencies
 
 COSTS = SkewCosts(ledger_ns=50_000.0, count_ns=100.0, merge_ns=80.0, rank_ns=400.0, moved_ns=50.0)
-SMALL = Plan(batches=8, batch_rows=5_000, counted_batches=4, counted_rows=2_000, latency_s=1.0)
+SMALL = SkewExtent(batches=8, batch_rows=5_000, counted_batches=4, counted_rows=2_000, latency_s=1.0)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lab.sim.arrivals import Poisson
-from lab.sim.bound import Bound, Rebinding, simulate_bound
+from lab.sim.bound import Rebinding, SimulatedBinding, simulate_bound
 from lab.sim.distributions import Exponential
 from lab.sim.machine import Machine
 from lab.sim.operators import Cost, SimGraph, SimOperator
@@ -130,7 +130,7 @@ def test_greedy_moves_work_to_the_idle_thread_and_comes_to_rest() -> None:
     busy = At(tuple((time_ns, 1) for time_ns in range(0, 100_000, 1_000)))
     graph = side_by_side(700.0, 1.0, 700.0, 1.0, arrivals={0: busy, 2: busy})
     rebinding = Rebinding(Greedy(), NonBlocking, every_ns=10_000)
-    simulation = Bound(graph, rebinding, Machine(2), 2, Run(1e-4, drain_s=1e-4))
+    simulation = SimulatedBinding(graph, rebinding, Machine(2), 2, Run(1e-4, drain_s=1e-4))
     result = simulation.run()
     owners = simulation.installation.owners
     assert owners[0] != owners[2]

@@ -13,7 +13,7 @@ from lab.sim.calibration import (
     readers_of,
 )
 from lab.sim.distributions import Constant, LogNormal
-from lab.sim.operators import Ratio, Window
+from lab.sim.operators import Ratio, SimulatedWindow
 from penstock import col, count, tumbling
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
@@ -100,11 +100,11 @@ def test_the_graph_puts_readers_after_what_they_read() -> None:
         measured,
         {"source": ["window"], "window": ["sink"]},
         {"source": 5_000.0},
-        selectivities={"window": Window(10**9, 10)},
+        selectivities={"window": SimulatedWindow(10**9, 10)},
     )
     assert [one.name for one in graph.operators] == ["source", "window", "sink"]
     assert graph.children == ((1,), (2,), ())
-    assert graph.operators[1].selectivity == Window(10**9, 10)
+    assert graph.operators[1].selectivity == SimulatedWindow(10**9, 10)
     assert sorted(graph.arrivals) == [0]
 
 

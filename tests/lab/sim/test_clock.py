@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lab.sim.clock import Clock
+from lab.sim.clock import SimulatedClock
 
 
 def test_actions_happen_in_order_of_time_and_then_of_asking() -> None:
-    clock, seen = Clock(), []
+    clock, seen = SimulatedClock(), []
     for time_ns, name in ((30, "c"), (10, "a"), (10, "b"), (40, "never")):
         clock.at(time_ns, seen.append, name)
     clock.run(30)
@@ -17,14 +17,14 @@ def test_actions_happen_in_order_of_time_and_then_of_asking() -> None:
 
 
 def test_an_action_may_ask_for_another_at_the_same_time() -> None:
-    clock, seen = Clock(), []
+    clock, seen = SimulatedClock(), []
     clock.at(5, lambda: clock.at(5, seen.append, clock.now_ns))
     clock.run(5)
     assert seen == [5]
 
 
 def test_time_does_not_run_backwards() -> None:
-    clock = Clock()
+    clock = SimulatedClock()
     clock.run(10)
     with pytest.raises(ValueError, match="forwards"):
         clock.at(9, print)

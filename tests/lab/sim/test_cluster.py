@@ -16,8 +16,8 @@ from lab.sim.cluster import (
     with_remote_work,
 )
 from lab.sim.cluster_apps import MERGE, Application, Stage, comm_count, task_shares, top_n
-from penstock.placement.nodes import Node
-from penstock.placement.task_graph import Edge, TaskGraph
+from penstock.placement.nodes import Host
+from penstock.placement.task_graph import TaskEdge, TaskGraph
 
 
 def alone(cost_us: float) -> Application:
@@ -43,7 +43,7 @@ def test_too_much_is_told_as_endless() -> None:
 
 
 def test_what_leaves_its_node_costs_on_both_sides() -> None:
-    graph = TaskGraph((0.1, 0.2, 0.3), (Edge(0, 1, 10_000.0), Edge(1, 2, 10_000.0)))
+    graph = TaskGraph((0.1, 0.2, 0.3), (TaskEdge(0, 1, 10_000.0), TaskEdge(1, 2, 10_000.0)))
     loads = with_remote_work(graph, (0, 0, 1), remote_us=10.0).loads
     assert loads == pytest.approx((0.1, 0.3, 0.4))
 
@@ -79,8 +79,8 @@ def test_groupings_that_divide_keys_must_merge() -> None:
 
 
 def test_storm_deals_tasks_out_and_first_fit_fills_the_emptiest_node() -> None:
-    nodes = [Node("a", 0.8, 2.0), Node("b", 0.1, 2.0), Node("c", 0.0, 2.0, active=False)]
-    graph = TaskGraph((0.2, 0.2, 0.2), (Edge(0, 1, 1.0), Edge(1, 2, 1.0)))
+    nodes = [Host("a", 0.8, 2.0), Host("b", 0.1, 2.0), Host("c", 0.0, 2.0, active=False)]
+    graph = TaskGraph((0.2, 0.2, 0.2), (TaskEdge(0, 1, 1.0), TaskEdge(1, 2, 1.0)))
     assert place(SYSTEMS["storm"], graph, nodes)[0] == (0, 1, 0)
     assert place(SYSTEMS["r_storm"], graph, nodes)[0] == (1, 1, 1)
 

@@ -7,14 +7,14 @@ import pytest
 
 from lab.baselines.cpu_rule import CpuRule
 from lab.sim.detection import DetectionLoad, simulate_detection
-from lab.sim.detection_control import ByCpu, ByQueueing, Constant, Frame
+from lab.sim.detection_control import ByCpu, ByQueueing, ConstantDegree, Frame
 from lab.sim.queue_lengths import QueueLengths
 from lab.workloads.no_passing.data import ENTRY, EXIT, NoPassingSettings, passings
 from lab.workloads.no_passing.detector import NoPassing, predicates
 from penstock.cep.selections.assignment import Assignment
 from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
 from penstock.cep.selections.selections import EventBatch
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 from penstock.scaling.degree import Requirement
 from penstock.scaling.planner import QueueingPlanner
 from penstock.scaling.profiles import measure_profile
@@ -30,8 +30,10 @@ def load_of(settings: NoPassingSettings, comparison_s: float = 1.0) -> Detection
 @pytest.mark.parametrize("degree", [1, 3])
 def test_comparisons_are_those_that_the_detector_makes(degree: int) -> None:
     load = load_of(NoPassingSettings(rate=0.2, seconds=4000.0, seed=3, cut=False))
-    outcome = simulate_detection(load, Splitter(predicates(), keeps_queue=False), Constant(), degree)
-    splitter, detector, buffer = Splitter(predicates()), NoPassing(), EventBuffer()
+    outcome = simulate_detection(
+        load, SelectionSplitter(predicates(), keeps_queue=False), ConstantDegree(), degree
+    )
+    splitter, detector, buffer = SelectionSplitter(predicates()), NoPassing(), EventBuffer()
     splitter.register(0)
     buffer.add(load.events)
     dealt = splitter.split(load.events)
@@ -48,8 +50,10 @@ def test_an_event_leaves_when_its_last_holder_has_acknowledged_it() -> None:
     """The same in the small with the splitter's own queue, one event at a time."""
     rule = Assignment.ROUND_ROBIN  # the other looks at batches
     load = load_of(NoPassingSettings(rate=0.05, seconds=4000.0, seed=5, cut=False), comparison_s=3.0)
-    outcome = simulate_detection(load, Splitter(predicates(), rule, keeps_queue=False), Constant(), 3)
-    splitter = Splitter(predicates(), rule)
+    outcome = simulate_detection(
+        load, SelectionSplitter(predicates(), rule, keeps_queue=False), ConstantDegree(), 3
+    )
+    splitter = SelectionSplitter(predicates(), rule)
     for instance in range(3):
         splitter.register(instance)
     times, open_by = load.times_s, {0: [], 1: [], 2: []}  # type: ignore[var-annotated]
@@ -84,13 +88,15 @@ def test_an_event_leaves_when_its_last_holder_has_acknowledged_it() -> None:
 def test_the_simulation_does_not_depend_on_how_often_it_looks() -> None:
     load = load_of(NoPassingSettings(rate=0.5, seconds=5000.0, seed=2), comparison_s=2e-5)
 
-    class Often(Constant):
+    class Often(ConstantDegree):
         def next_s(self, now_s: float) -> float:
             return now_s + 7.0
 
     outcomes = [
-        simulate_detection(load, Splitter(predicates(), Assignment.ROUND_ROBIN, keeps_queue=False), how, 3)
-        for how in (Constant(), Often())
+        simulate_detection(
+            load, SelectionSplitter(predicates(), Assignment.ROUND_ROBIN, keeps_queue=False), how, 3
+        )
+        for how in (ConstantDegree(), Often())
     ]
     assert (outcomes[0].acknowledged_s == outcomes[1].acknowledged_s).all()
     assert outcomes[0].most_open == outcomes[1].most_open
@@ -100,11 +106,11 @@ def test_queueing_theory_changes_the_degree_and_the_cpu_rule_sees_no_load_at_fir
     load = load_of(NoPassingSettings(rate=1.0, seconds=2500.0, seed=2), comparison_s=1.2e-6)
     profile = measure_profile("x", [0.5, 1.0, 2.0], lambda r: 1.0 * r**2 * np.linspace(0.9, 1.0, 50), 900.0)
     control = ByQueueing(QueueingPlanner(profile, Requirement(15, 0.95)), Slicing(arrivals=200))
-    outcome = simulate_detection(load, Splitter(predicates(), keeps_queue=False), control, 4)
+    outcome = simulate_detection(load, SelectionSplitter(predicates(), keeps_queue=False), control, 4)
     assert {step.observed for step in outcome.degrees} > {4, 2}
     assert all(step.requested == step.planned for step in outcome.degrees)
     assert all(step.alive >= step.observed for step in outcome.degrees)
-    by_cpu = simulate_detection(load, Splitter(predicates(), keeps_queue=False), ByCpu(CpuRule()), 4)
+    by_cpu = simulate_detection(load, SelectionSplitter(predicates(), keeps_queue=False), ByCpu(CpuRule()), 4)
     assert min(step.observed for step in by_cpu.degrees if step.at_s < 700.0) == 1
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from lab.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from lab.sim.distributions import Constant, Exponential, LogNormal, RandomDuration
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from lab.sim.distributions import Constant, Distribution, Exponential, LogNormal
 )
 @pytest.mark.parametrize("count", [1, 10, 400])
 def test_sums_have_the_right_mean_and_spread(
-    distribution: Distribution, deviation_ns: float, count: int
+    distribution: RandomDuration, deviation_ns: float, count: int
 ) -> None:
     random = np.random.default_rng(7)
     sums = np.array([distribution.total_ns(count, random) for _ in range(4_000)])
@@ -30,6 +30,6 @@ def test_sums_have_the_right_mean_and_spread(
 
 
 @pytest.mark.parametrize("distribution", [Constant(8.0), Exponential(8.0), LogNormal(8.0, 0.3)])
-def test_nothing_takes_no_time_and_scaling_keeps_the_shape(distribution: Distribution) -> None:
+def test_nothing_takes_no_time_and_scaling_keeps_the_shape(distribution: RandomDuration) -> None:
     assert distribution.total_ns(0, np.random.default_rng(0)) == 0.0
     assert distribution.scaled(2.0).mean_ns == 16.0

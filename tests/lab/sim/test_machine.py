@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lab.sim.clock import Clock
+from lab.sim.clock import SimulatedClock
 from lab.sim.machine import Lock, Machine, Processor, Serial
 from lab.sim.results import Overheads
 
 
 def finishing_times(machine: Machine, works_ns: list[int]) -> tuple[list[int], Overheads]:
     """All threads come at time 0, each with one burst."""
-    clock, overheads = Clock(), Overheads()
+    clock, overheads = SimulatedClock(), Overheads()
     processor = Processor(clock, machine, len(works_ns), overheads)
     times = [0] * len(works_ns)
 
@@ -49,7 +49,7 @@ def test_a_thread_alone_on_its_core_is_not_switched_at_the_end_of_its_slice() ->
 
 
 def test_a_thread_with_more_to_do_goes_on_without_a_switch_until_its_slice_ends() -> None:
-    clock, overheads, ended = Clock(), Overheads(), []
+    clock, overheads, ended = SimulatedClock(), Overheads(), []
     processor = Processor(clock, Machine(cores=1, slice_ns=10, context_switch_ns=1), 2, overheads)
 
     def again(left: int) -> None:

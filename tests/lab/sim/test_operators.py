@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lab.sim.distributions import Constant
-from lab.sim.operators import COLD_AFTER_NS, Cost, PerGroup, Ratio, SimGraph, Window
+from lab.sim.operators import COLD_AFTER_NS, Cost, PerGroup, Ratio, SimGraph, SimulatedWindow
 from tests.lab.sim.graphs import At, line, operator
 
 RANDOM = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def test_a_ratio_adds_up_fractions_and_lets_markers_pass() -> None:
 
 
 def test_a_window_emits_when_a_later_event_closes_it() -> None:
-    emit = Window(period_ns=100, groups=5).emitter()
+    emit = SimulatedWindow(period_ns=100, groups=5).emitter()
     assert emit([(10, 3, False), (90, 2, False)]) == []
     assert emit([(99, 1, True)]) == [(99, 0, True)]
     assert emit([(100, 1, False)]) == [(100, 5, False)]
@@ -49,14 +49,14 @@ def test_a_window_emits_when_a_later_event_closes_it() -> None:
 
 
 def test_a_window_counts_what_it_closes() -> None:
-    closed = Window(period_ns=100, groups=5, closing_ns=1.0).closings()
+    closed = SimulatedWindow(period_ns=100, groups=5, closing_ns=1.0).closings()
     assert closed([(10, 3, False), (90, 2, False)]) == 0
     assert closed([(100, 1, False), (150, 1, False), (210, 1, False)]) == 2
     assert closed([(205, 1, False)]) == 0  # late
 
 
 def test_a_window_that_tells_the_time_sends_something_with_every_turn() -> None:
-    emit = Window(period_ns=100, groups=5, tells_time=True).emitter()
+    emit = SimulatedWindow(period_ns=100, groups=5, tells_time=True).emitter()
     assert emit([(10, 3, False), (90, 2, False)]) == [(90, 0, False)]
     assert emit([(100, 1, False)]) == [(100, 5, False)]
     assert emit([]) == []

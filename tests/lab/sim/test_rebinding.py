@@ -15,7 +15,7 @@ from lab.sim.rebinding import (
     share_in_time,
 )
 from lab.sim.traffic_load import TrafficLoad, skewed_shares, wandering
-from penstock.binding.static import Order, round_robin
+from penstock.binding.static import DealingOrder, round_robin
 
 #: Twelve triples on eight threads: four threads get every top-k of the interleaved order.
 SMALL = TrafficLoad(100_000, triples=12)
@@ -38,7 +38,7 @@ def test_a_query_is_two_operators_and_a_triple_six() -> None:
 
 def test_the_interleaved_order_puts_every_top_k_on_four_of_24_threads() -> None:
     kinds = [operator.kind for operator in TrafficLoad(1).graph().operators]
-    binding = round_robin(kinds, 24, Order.INTERLEAVED)
+    binding = round_robin(kinds, 24, DealingOrder.INTERLEAVED)
     assert {binding[number] for number, kind in enumerate(kinds) if kind == "top"} == {5, 11, 17, 23}
 
 
@@ -102,7 +102,7 @@ def test_an_operator_s_nth_turn_costs_the_same_whoever_runs_it() -> None:
 
 
 def test_every_seed_shuffles_anew() -> None:
-    policies = [VARIANTS["static_shuffled"](Order.INTERLEAVED, seed).policy for seed in (0, 1)]
+    policies = [VARIANTS["static_shuffled"](DealingOrder.INTERLEAVED, seed).policy for seed in (0, 1)]
     assert len({policy.initial(["a"] * 12, 4) for policy in policies}) == 2
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lab.sim.arrivals import Poisson
-from lab.sim.distributions import Constant, Distribution, Exponential
+from lab.sim.distributions import Constant, Exponential, RandomDuration
 from lab.sim.machine import Machine
 from lab.sim.operators import Cost, Ratio, SimGraph, SimOperator
 from lab.sim.results import SimResult
@@ -17,14 +17,14 @@ from lab.sim.scheduled import Run, simulate_scheduled
 from penstock.scheduling.catalogue import POLICIES, policy_named
 from penstock.scheduling.consumption import AtMost
 from penstock.scheduling.dispatch.rules import Rules
-from penstock.scheduling.thresholds import Adaptation, Range
+from penstock.scheduling.thresholds import Adaptation, ThresholdRange
 from tests.lab.sim.graphs import At, line, side_by_side
 from tests.scheduling.dispatch.checked import Checked
 
 MS = 1_000_000
 
 
-def stations(count: int, per_second: float, service: Distribution) -> SimGraph:
+def stations(count: int, per_second: float, service: RandomDuration) -> SimGraph:
     """Operators that share an arrival rate: with many, nearly no two events of one operator meet."""
     return SimGraph(
         tuple(SimOperator(f"op{number}", Cost(service)) for number in range(count)),
@@ -165,7 +165,7 @@ def test_a_pass_takes_those_behind_an_operator_however_few_their_events() -> Non
         SimOperator("sink", Cost(Constant(50.0))),
     )
     graph = SimGraph(operators, ((1,), ()), {0: At(((0, 10),))})
-    five = Adaptation(Range(5.0, 10.0, 1.0), Range(3_000.0, 1e6, 1.0))
+    five = Adaptation(ThresholdRange(5.0, 10.0, 1.0), ThresholdRange(3_000.0, 1e6, 1.0))
     # two events are below the threshold: they go with the pass at 1000, or at the first epoch after 3000
     passes = replace(Rules.none(), passes=True)
     assert by_state(graph, five, rules=passes).latency_ns["sink"].tolist() == [1_100]

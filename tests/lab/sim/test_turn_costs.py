@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.sim.operators import COLD_AFTER_NS, Window
+from lab.sim.operators import COLD_AFTER_NS, SimulatedWindow
 from lab.sim.turn_costs import Closings, closings_of, turn_costs
-from penstock.metrics.turns import Turn
+from penstock.metrics.turns import TurnRecord
 
 WARM, COLD = 10_000, 30_000  # ns of a turn, and more when it was long ago
 
 
-def log(events: int, event_ns: float, idle_ns: int, turns: int = 50, emitted: int = 1) -> list[Turn]:
+def log(events: int, event_ns: float, idle_ns: int, turns: int = 50, emitted: int = 1) -> list[TurnRecord]:
     """Turns of one size at equal distances, of which every tenth had to wait."""
     coldness = min(1.0, idle_ns / COLD_AFTER_NS)
     found, now_ns = [], 0
     for number in range(turns):
         took_ns = round(WARM + coldness * COLD + events * event_ns) * (5 if number % 10 == 0 else 1)
-        found.append(Turn(now_ns, took_ns, events, emitted))
+        found.append(TurnRecord(now_ns, took_ns, events, emitted))
         now_ns += took_ns + idle_ns
     return found
 
@@ -41,14 +41,14 @@ def test_operators_with_few_turns_and_turns_without_events_say_nothing() -> None
     assert (costs.turn_ns, costs.cold_ns) == (0.0, 0.0)
 
 
-def window_log() -> tuple[list[Turn], list[Turn]]:
+def window_log() -> tuple[list[TurnRecord], list[TurnRecord]]:
     """A source of 1,000 events a turn, and a window that closes at every fifth: 90 µs more, 7 events."""
-    source = [Turn(number * 1_000_000, 5_000, 1_000, 1_000) for number in range(21)]
+    source = [TurnRecord(number * 1_000_000, 5_000, 1_000, 1_000) for number in range(21)]
     window = []
     for number, turn in enumerate(source):
         closes = number % 5 == 4
         took_ns = 10_000 + 20 * 1_000 + (90_000 if closes else 0)
-        window.append(Turn(turn.began_ns + 6_000, took_ns, 1_000, 7 if closes else 0))
+        window.append(TurnRecord(turn.began_ns + 6_000, took_ns, 1_000, 7 if closes else 0))
     return source, window
 
 
@@ -78,5 +78,5 @@ def test_turns_of_different_sizes_do_not_count_as_closing() -> None:
 
 def test_a_window_s_period_follows_the_rate() -> None:
     # every 5,000 events at 1 M/s: 5 ms
-    expected = Window(5_000_000, groups=7, closing_ns=90_000.0, tells_time=True)
+    expected = SimulatedWindow(5_000_000, groups=7, closing_ns=90_000.0, tells_time=True)
     assert Closings(5_000.0, 90_000.0, 7.0).window(1e6) == expected

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
-from penstock.operators.columns.batch import Batch
+from penstock.operators.columns.batch import BatchFunction
 from penstock.query.errors import RunError
 from penstock.query.steps import BatchSpec
 from tests.harness import Harness, layout
@@ -32,7 +32,7 @@ _SYSTEM = [{TIME: row["t"], ORDER: row[ORDER], SUB: row[SUB], LATE: False} for r
 
 
 def run(function: Any, arrow: bool = False, rows: list[dict[str, Any]] = _ROWS) -> list[dict[str, Any]]:
-    harness = Harness(Batch, BatchSpec(function, arrow), [_IN], _OUT)
+    harness = Harness(BatchFunction, BatchSpec(function, arrow), [_IN], _OUT)
     harness.feed(rows)
     return harness.rows()
 
@@ -145,5 +145,5 @@ def test_an_exception_names_the_event_that_causes_it() -> None:
 
 
 def test_a_batch_that_nobody_reads_is_not_called() -> None:
-    harness = Harness(Batch, BatchSpec(lambda columns: 1 / 0, False), [_IN], None)
+    harness = Harness(BatchFunction, BatchSpec(lambda columns: 1 / 0, False), [_IN], None)
     harness.feed(_ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import penstock as ps
 from penstock import col, count, first, lit, tumbling
-from penstock.operators.run.plan import Plan, plan
+from penstock.operators.run.plan import LayoutPlan, plan
 from penstock.query.graph import Port
 from penstock.query.stream.stream import Stream
 
@@ -12,7 +12,7 @@ ROWS = [{"ts": 1, "k": 1, "v": 2.0, "unused": 3}]
 SCHEMA = {"ts": "timestamp", "k": "int64", "v": "float64", "unused": "int64"}
 
 
-def names(planned: Plan, node: str, port: Port = Port.MAIN) -> set[str]:
+def names(planned: LayoutPlan, node: str, port: Port = Port.MAIN) -> set[str]:
     return set(planned.layouts[node, port].names)
 
 

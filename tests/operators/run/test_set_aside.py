@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.memory.layout import ORDER, SUB, TIME
-from penstock.operators.columns.batch import Batch
+from penstock.operators.columns.batch import BatchFunction
 from penstock.operators.columns.flat_map import FlatMap
 from penstock.operators.keyed.process import Process
 from penstock.query.errors import QueryError, RunError
@@ -77,7 +77,7 @@ def test_a_batch_that_fails_is_halved_until_the_events_that_fail_stand_alone() -
             raise ValueError("37")
         return {"n": columns["k"] * 2 if (columns["k"] != 50).all() else columns["k"] * 0.5}
 
-    harness = running(Batch, BatchSpec(doubled, False, OnError.SET_ASIDE), {"n": "int64"})
+    harness = running(BatchFunction, BatchSpec(doubled, False, OnError.SET_ASIDE), {"n": "int64"})
     harness.feed([{"t": t, "k": t} for t in range(64)], cut=False)
     harness.end()
     assert sorted(row["n"] for row in harness.rows()) == [2 * k for k in range(64) if k not in (37, 50)]

@@ -8,7 +8,7 @@ import sqlglot
 from penstock.query.errors import QueryError
 from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.row_patterns import row_pattern
-from penstock.query.patterns.sql_expressions import Reading, Scope
+from penstock.query.patterns.sql_expressions import ExpressionScope, Reading
 from penstock.query.steps import MatchSpec
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
@@ -122,7 +122,9 @@ def test_in_its_own_definition_a_variable_has_the_row_that_is_tested(
 def test_a_remainder_has_the_sign_of_the_left_side(a: int, b: int) -> None:
     schema = Schema(a="int64", b="int64")
     for text in ("a % b", "MOD(a, b)"):
-        expr = Reading(schema, ["A"], Scope.DEFINE, "A").expr(sqlglot.parse_one(text, read="snowflake"))
+        expr = Reading(schema, ["A"], ExpressionScope.DEFINE, "A").expr(
+            sqlglot.parse_one(text, read="snowflake")
+        )
         assert evaluate(expr, {"a": a, "b": b}, schema) == (abs(a) % abs(b)) * (-1 if a < 0 else 1)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from penstock.scheduling.dispatch.passes import operators_behind
 from penstock.scheduling.dispatch.rules import Rules
-from penstock.scheduling.policy import Order
+from penstock.scheduling.policy import PriorityOrder
 from penstock.scheduling.topology import Topology
 
 Turn = tuple[int, int, bool]  # of this operator, with this limit, and whether it leads
@@ -62,7 +62,7 @@ class Model:
             op.behind = [self.ops[number] for number in behind]
             op.readers = [self.ops[number] for number in dict.fromkeys(readers)]
         self.stays = rules.staying and sum(op.source for op in self.ops) < workers
-        self.order, self.idle, self.overdue = Order.FIXED, 0.0, 0.0
+        self.order, self.idle, self.overdue = PriorityOrder.FIXED, 0.0, 0.0
         self.planned = self.deadline = self.beat = self.sleeping = self.tickets = 0
         self.patience, self.slack, self.share, self.at_most, self.turn_limit = epoch, 0, 1, NEVER, NEVER
         self.alone = self.put_off = False
@@ -74,20 +74,20 @@ class Model:
         beyond = now - op.since - self.idle - self.overdue
         if op.since and beyond > 0:
             return 1e15 + beyond
-        if self.order == Order.LENGTH:
+        if self.order == PriorityOrder.LENGTH:
             return float(min(op.pending, max(1, op.limit // 2)) if op.source else op.pending)
-        if self.order == Order.AGE:
+        if self.order == PriorityOrder.AGE:
             return 1.0 + max(0, self.planned - op.since)
-        if op.taken and self.order == Order.ROUND:
+        if op.taken and self.order == PriorityOrder.ROUND:
             return max(op.taken - len(self.ops), 1e-9)
-        if op.taken and self.order == Order.DRAW:
+        if op.taken and self.order == PriorityOrder.DRAW:
             return (op.taken * 48_271.0) % 1.0 or 0.5
         return op.potential
 
     def offer(self, op: Op, now: int) -> None:
         if op.running or op.blocked or op.finished or op.pending <= 0:
             return
-        if op.priority > 0 and self.order != Order.LENGTH:
+        if op.priority > 0 and self.order != PriorityOrder.LENGTH:
             return
         op.priority = self.worth(op, now)
         if op.priority > 0:

@@ -15,7 +15,7 @@ from penstock.scheduling.dispatch import machine
 from penstock.scheduling.dispatch.board import MOST_TURNS, NEVER_NS
 from penstock.scheduling.dispatch.dispatcher import Dispatcher, write
 from penstock.scheduling.dispatch.rules import Rules
-from penstock.scheduling.policy import Order, Plan
+from penstock.scheduling.policy import Plan, PriorityOrder
 from penstock.scheduling.round_robin import RoundRobin
 from penstock.scheduling.topology import Topology
 from tests.scheduling.dispatch.checked import read_plan
@@ -57,7 +57,7 @@ class Adversary:
         plan = Plan(
             potential,
             np.array([draw.choice((50, 400, TURN_LIMIT)) for _ in range(size)]),
-            draw.choice(list(Order)),
+            draw.choice(list(PriorityOrder)),
             np.array([draw.choice((1, 1, 100, 500)) for _ in range(size)]),
             draw.choice((0.0, 2e6)),
             draw.choice((5e6, float("inf"))),

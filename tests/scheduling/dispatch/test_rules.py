@@ -16,7 +16,7 @@ from penstock.scheduling.observation import Observation
 from penstock.scheduling.policy import Policy, Snapshot
 from penstock.scheduling.round_robin import RoundRobin
 from penstock.scheduling.state_based import StateBased
-from penstock.scheduling.thresholds import Adaptation, Range
+from penstock.scheduling.thresholds import Adaptation, ThresholdRange
 from penstock.scheduling.topology import Topology
 
 MS = 1_000_000
@@ -124,7 +124,9 @@ def test_operators_come_back_from_a_pass_with_nothing_or_with_what_stopped_them(
 
 
 def test_a_bounded_pass_has_the_limits_and_thresholds_that_each_has_by_itself() -> None:
-    policy = StateBased(Adaptation(Range(50.0, 90.0, 0.0), Range(5.0 * MS, 6.0 * MS, 0.0)), least_events=20)
+    policy = StateBased(
+        Adaptation(ThresholdRange(50.0, 90.0, 0.0), ThresholdRange(5.0 * MS, 6.0 * MS, 0.0)), least_events=20
+    )
     for bounded, allowed in ((False, LIMIT), (True, 20)):
         driver = Driver(chains(1), policy, replace(ALL, bounded=bounded))
         driver.seen.cost_ns = np.full(3, 1.0 * MS)
@@ -305,7 +307,9 @@ def test_what_is_known_to_take_long_brings_the_second_worker_back() -> None:
 
 
 def test_work_that_is_not_worth_a_turn_yet_is_let_in_when_it_has_waited() -> None:
-    policy = StateBased(Adaptation(Range(100.0, 200.0, 0.0), Range(5.0 * MS, 6.0 * MS, 0.0)))
+    policy = StateBased(
+        Adaptation(ThresholdRange(100.0, 200.0, 0.0), ThresholdRange(5.0 * MS, 6.0 * MS, 0.0))
+    )
     driver = Driver(chains(1), policy)
     driver.board.operators[1].last_turn_ns = 10 * MS
     driver.dispatcher.tell(1, 3, 10 * MS)

@@ -23,7 +23,7 @@ from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import RunError
 from penstock.sources import Columns, JsonLines, Rows, TcpLines
-from penstock.spark.batches.stream_source import Range, Stream, StreamReader, grouped, register
+from penstock.spark.batches.stream_source import Range, StreamOrders, StreamReader, grouped, register
 
 _FIELDS: Any = {"target": pa.int32(), "tag": pa.int32(), "seq": pa.int64(), "payload": pa.binary()}
 MESSAGES = pa.schema(_FIELDS)
@@ -47,7 +47,7 @@ class Released(Positions):
 @pytest.mark.parametrize(("kept", "released"), [(0, [[1], [2], [3], [4]]), (3, [[1]])])
 def test_what_the_newest_batches_have_read_is_kept_to_go_back(kept: int, released: list[list[int]]) -> None:
     source = Rows([], {"ts": "timestamp"})
-    reader = StreamReader(Stream("cars", source, b"", None, None, 1, None, None, kept))
+    reader = StreamReader(StreamOrders("cars", source, b"", None, None, 1, None, None, kept))
     reader._opened = positions = Released()
     for end in range(1, 5):
         reader.commit({"p": [end]})
@@ -246,7 +246,7 @@ def test_another_number_of_partitions_is_an_error_that_names_the_source(
 def reader_of(
     source: NodeSource, max_events: int | None = None, max_tasks: int = 2, max_bytes: int | None = None
 ) -> StreamReader:
-    return StreamReader(Stream("cars", source, b"", None, max_events, max_tasks, None, max_bytes))
+    return StreamReader(StreamOrders("cars", source, b"", None, max_events, max_tasks, None, max_bytes))
 
 
 def test_the_engine_decides_about_the_limit() -> None:
@@ -308,7 +308,9 @@ def test_a_source_that_became_shorter_is_an_error() -> None:
 def test_a_task_may_say_how_many_of_it_there_are_to_be() -> None:
     source = Columns({"x": list(range(8))}, partitions=4)
     for parallel, expected in ((None, 2), (3, 3)):
-        reader = StreamReader(Stream("cars", source, b"", None, None, 2, lambda parallel=parallel: parallel))
+        reader = StreamReader(
+            StreamOrders("cars", source, b"", None, None, 2, lambda parallel=parallel: parallel)
+        )
         assert len(reader.partitions({"p": [0] * 4}, {"p": [2] * 4})) == expected
 
 

@@ -1,4 +1,4 @@
-"""Choices between values, each in a file of its own. Made by ``make reference``; do not edit."""
+"""Functions choosing between values, each in a file of its own. Made by ``make reference``; do not edit."""
 
 from __future__ import annotations
 

@@ -8,15 +8,15 @@ import pytest
 from lab.workloads.no_passing.data import (
     ENTRY,
     EXIT,
-    Arrivals,
     NoPassingSettings,
+    VehicleArrivals,
     passings,
     rush_rate,
 )
 from lab.workloads.no_passing.detector import NoPassing, predicates
 from penstock.cep.selections.instances import Assigned, EventBuffer, work_on
 from penstock.cep.selections.selections import EventBatch
-from penstock.cep.selections.splitter import Splitter
+from penstock.cep.selections.splitter import SelectionSplitter
 
 
 def test_every_vehicle_takes_twelve_and_a_half_to_fifteen_minutes() -> None:
@@ -33,9 +33,15 @@ def test_every_vehicle_takes_twelve_and_a_half_to_fifteen_minutes() -> None:
 
 @pytest.mark.parametrize(
     ("arrivals", "mean_s", "least_s"),
-    [(Arrivals.CONSTANT, 0.2, 0.0), (Arrivals.UNIFORM, 0.15, 0.1), (Arrivals.PARETO, 0.1, 0.05)],
+    [
+        (VehicleArrivals.CONSTANT, 0.2, 0.0),
+        (VehicleArrivals.UNIFORM, 0.15, 0.1),
+        (VehicleArrivals.PARETO, 0.1, 0.05),
+    ],
 )
-def test_inter_arrival_times_are_as_specified(arrivals: Arrivals, mean_s: float, least_s: float) -> None:
+def test_inter_arrival_times_are_as_specified(
+    arrivals: VehicleArrivals, mean_s: float, least_s: float
+) -> None:
     found = passings(NoPassingSettings(arrivals, seconds=4000.0, seed=9))
     between = np.diff(found.ts[found.pos == ENTRY]) / 1e6
     assert between.mean() == pytest.approx(mean_s, rel=0.06)
@@ -43,7 +49,7 @@ def test_inter_arrival_times_are_as_specified(arrivals: Arrivals, mean_s: float,
 
 
 def test_the_rush_goes_up_stays_and_comes_down() -> None:
-    found = passings(NoPassingSettings(Arrivals.RUSH, seconds=6 * 3600.0, seed=1))
+    found = passings(NoPassingSettings(VehicleArrivals.RUSH, seconds=6 * 3600.0, seed=1))
     entries = found.ts[found.pos == ENTRY] / 1e6
     counts, edges = np.histogram(entries, np.arange(0.0, 6 * 3600.0 + 1, 600.0))
     middles = (edges[1:] + edges[:-1]) / 2
@@ -53,7 +59,7 @@ def test_the_rush_goes_up_stays_and_comes_down() -> None:
 def test_overtakings_are_pairs_in_one_order_at_the_entry_and_the_other_at_the_exit() -> None:
     found = passings(NoPassingSettings(seconds=2500.0, rate=0.2, seed=8, cut=False))
     events = EventBatch(0, found.ts, {"pos": found.pos, "vehicle": found.vehicle})
-    splitter, buffer = Splitter(predicates()), EventBuffer()
+    splitter, buffer = SelectionSplitter(predicates()), EventBuffer()
     splitter.register(0)
     buffer.add(events)
     dealt = splitter.split(events)
