@@ -11,7 +11,7 @@ from penstock.query.errors import PenstockError
 from penstock.query.extras import Extra, needed
 from penstock.view import LiveView, SparkView, busiest_table, latency_table, spark_summary_table
 from penstock.workloads.traffic.queries import replicated
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
 
 _CARS_PER_ROAD = 400

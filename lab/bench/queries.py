@@ -35,7 +35,7 @@ from penstock.engine.node import Node
 from penstock.query.connectors import Source
 from penstock.query.errors import PenstockError
 from penstock.workloads.traffic.queries import replicated
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

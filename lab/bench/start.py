@@ -18,7 +18,7 @@ began = time.perf_counter()
 from penstock.demo import traffic_app
 from penstock.engine.node import Node
 from penstock.kernels import cache
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
 app = traffic_app({queries}, Traffic(TrafficSettings(cars=20_000), seconds=0.04))
 summary = Node(workers=2).run(app.graph())

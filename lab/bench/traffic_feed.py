@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lab.bench.measuring.report import median
-from penstock.workloads.traffic.simulation import FIELDS, TrafficSettings, TrafficSimulation
+from penstock.workloads.traffic.settings import TrafficSettings
+from penstock.workloads.traffic.simulation import FIELDS, TrafficSimulation
 
 Row = Mapping[str, Any]
 WINDOW_US = 1_000_000

@@ -14,7 +14,7 @@ from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.sets import PatternSet
 from penstock.query.step import Step
 from penstock.query.steps import SourceSpec
-from penstock.query.steps.lookup import table_digest
+from penstock.query.steps.columns.lookup import table_digest
 from penstock.query.steps.spec import Spec
 from penstock.query.types import Schema
 from penstock.query.user_functions import ProcessFunction

@@ -78,9 +78,11 @@ def declared(kind: _Kind) -> _Kind:
 
 
 def load(room: ModuleType) -> None:
-    """Imports all modules of a package, so that whatever registers itself has done so."""
+    """Imports all modules of a package and its rooms, so that whatever registers itself has done so."""
     for module in iter_modules(room.__path__, f"{room.__name__}."):
-        import_module(module.name)
+        imported = import_module(module.name)
+        if module.ispkg:
+            load(imported)
 
 
 def meaning(kind: Any) -> str:

@@ -21,7 +21,7 @@ from penstock.memory.strings import StringPool
 from penstock.query.errors import RunError
 from penstock.query.types import Schema
 from penstock.sources import Columns, Generator, Rows, Traffic
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from tests.connectors.drain import Drain, RangeDrain
 
 SECOND = 1_000_000_000

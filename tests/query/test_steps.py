@@ -18,7 +18,7 @@ from penstock.query.failures import OnError
 from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.patterns import Pattern, aperiodic, event, periodic
-from penstock.query.steps.lookup import table_digest
+from penstock.query.steps.columns.lookup import table_digest
 from penstock.query.steps.spec import (
     STEPS,
     Keyed,

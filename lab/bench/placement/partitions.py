@@ -24,7 +24,7 @@ from penstock.placement.task_graph import TaskGraph
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.workloads.traffic.queries import replicated
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
 
 BASELINE = "round_robin"

@@ -7,7 +7,7 @@ from penstock.connectors.pacing import Pace
 from penstock.connectors.reader import Reader
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
 
 

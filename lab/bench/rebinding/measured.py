@@ -18,7 +18,7 @@ from penstock.engine.node import Node
 from penstock.metrics.histogram import LatencySnapshot
 from penstock.query.graph import Graph
 from penstock.workloads.traffic.queries import replicated
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from penstock.workloads.traffic.source import Traffic
 
 WORKERS = 2

@@ -16,24 +16,19 @@ from penstock.query.errors import QueryError, Writing
 from penstock.query.expr import Expr
 from penstock.query.failures import OnError
 from penstock.query.function_versions import checked_version
-from penstock.query.graph import Port
 from penstock.query.misuse import UnknownNameError, WrongCallError, public_names, told, unknown_name
-from penstock.query.patterns.degree import Degree
 from penstock.query.patterns.modes import chosen_mode
-from penstock.query.patterns.patterns import Pattern
-from penstock.query.step import BAD_RECORDS, Feed, Step, check_columns, check_name, check_timed
+from penstock.query.step import BAD_RECORDS, Feed, Step, check_name, check_timed
 from penstock.query.steps import (
     BatchSpec,
     CoGroupSpec,
     DeduplicateSpec,
     FilterSpec,
     FlatMapSpec,
-    MatchSetSpec,
     SelectSpec,
-    SourceSpec,
     UnionSpec,
 )
-from penstock.query.steps.spec import NamedExprs, Spec, Version
+from penstock.query.steps.spec import NamedExprs, Version
 from penstock.query.stream.joins import (
     On,
     check_aligned,
@@ -44,6 +39,7 @@ from penstock.query.stream.joins import (
     window_joined,
 )
 from penstock.query.stream.lookup import looked_up
+from penstock.query.stream.pattern_steps import PatternSteps
 from penstock.query.stream.projection import (
     check_function,
     chosen,
@@ -58,11 +54,11 @@ from penstock.query.stream.projection import (
     renamed,
     without,
 )
+from penstock.query.stream.side_outputs import SideOutputs
 from penstock.query.types import DataType, Schema
 from penstock.query.windows import Window
 
 if TYPE_CHECKING:
-    from penstock.query.patterns.sets import PatternSet
     from penstock.query.stream.keyed import KeyedStream, WindowedStream
 
 Columns = Mapping[str, Any]  # {name: expression or constant}
@@ -70,27 +66,14 @@ Output = Schema | Mapping[str, str | DataType]
 
 
 @told
-class Stream:
+class Stream(PatternSteps, SideOutputs):
     """Events of one schema, in time. Made by ``App.source`` and by the methods of other streams.
 
     Every step takes a ``name``, its id in metrics and errors. Columns called "name" are passed in a dict:
     ``with_columns({"name": ...})``.
     """
 
-    __slots__ = ("_feed",)
-
-    def __init__(self, feed: Feed) -> None:
-        self._feed = feed
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of every event."""
-        return self._feed.schema
-
-    @property
-    def time_column(self) -> str | None:
-        """The column that always equals the event time, if there is one."""
-        return self._feed.time_column
+    __slots__ = ()
 
     # -- one event in, at most one out ------------------------------------------------------------------
 
@@ -397,235 +380,7 @@ class Stream:
                 self._step(writing, name, spec, self.schema, self.time_column), _same(self.schema)
             )
 
-    # -- patterns ---------------------------------------------------------------------------------------
-
-    def match(
-        self,
-        pattern: Pattern,
-        output: Columns | None = None,
-        *,
-        within: Duration | None = None,
-        within_events: int | None = None,
-        contiguity: str | None = None,
-        after_match: str = "no_skip",
-        consumption: str = "unrestricted",
-        rows: str = "one",
-        max_runs: int | None = None,
-        degree: int | Degree | None = None,
-        name: str | None = None,
-    ) -> Stream:
-        """One event per match of a pattern, by key if there are keys: keys, match_start, match_end, output.
-
-        ``contiguity``: ``"next"`` passes over events that do not fit, ``"strict"`` none, ``"any"`` any.
-        ``after_match``: ``"no_skip"``, ``"to_next"`` (one match per first event) or ``"past_last"`` (matches
-        do not overlap). ``consumption="consumed"``: no event is in two matches. ``rows="all"``: one event per
-        event of the match. ``max_runs`` bounds the open runs of a key.
-
-        ``degree``: without a key, and unless matches depend on each other, so many instances share the events
-        that could begin a match, in as many tasks as there are. It changes no result, but ``max_runs`` then
-        bounds the runs of each first event. See :class:`penstock.Degree` for one that changes.
-
-        >>> slow, fast = event("slow", col("speed") < 10), event("fast", col("speed") > 40)
-        >>> jumps = cars.key_by("id").match(slow >> fast, {"lane": fast["lane"]}, within="10s")
-        >>> jumps.schema
-        Schema(id: int64, match_start: timestamp, match_end: timestamp, lane: int32)
-        """
-        from penstock.query.patterns.matching import matched
-
-        with Writing("match", name) as writing:
-            check_timed(self._feed)
-            spec, schema = matched(
-                self.schema,
-                self._match_keys,
-                pattern,
-                output,
-                within,
-                within_events,
-                contiguity,
-                after_match,
-                consumption,
-                rows,
-                max_runs,
-                degree,
-            )
-            return Stream(Feed(self._step(writing, name, spec, schema, None)))
-
-    def match_set(self, patterns: PatternSet, *, name: str | None = None) -> Stream:
-        """The matches of all patterns in a set, which may change while the app runs.
-
-        Keys, pattern, match_start, match_end, and the columns that the set declares.
-        """
-        from penstock.query.patterns.sets import PatternSet
-
-        with Writing("match_set", name) as writing:
-            check_timed(self._feed)
-            if not isinstance(patterns, PatternSet):
-                raise QueryError(
-                    "not a pattern set", detail=f"got {patterns!r}", hint="write PatternSet({'id': 'int64'})"
-                )
-            schema = patterns.bind(self.schema, self._match_keys)
-            spec = MatchSetSpec(self._match_keys, patterns)
-            return Stream(Feed(self._step(writing, name, spec, schema, None)))
-
-    def match_recognize(self, text: str, *, max_runs: int | None = None, name: str | None = None) -> Stream:
-        """The matches of a pattern written as SQL's ``MATCH_RECOGNIZE``; the guide says what is read.
-
-        >>> stops = cars.match_recognize('''MATCH_RECOGNIZE (
-        ...     PARTITION BY id ORDER BY ts
-        ...     MEASURES FIRST(SLOWER.speed) AS speed, COUNT(SLOWER.*) AS reports
-        ...     PATTERN (START_ SLOWER+ STOP) WITHIN INTERVAL '1' MINUTE
-        ...     DEFINE SLOWER AS speed < PREV(speed), STOP AS speed = 0)''')
-        >>> stops.schema.names
-        ('id', 'match_start', 'match_end', 'speed', 'reports')
-        """
-        from penstock.query.patterns.sql_patterns import parse_match_recognize
-
-        with Writing("match_recognize", name):
-            said = parse_match_recognize(text, self.schema, self.time_column)
-            if self._match_keys and self._match_keys != said.keys:
-                raise QueryError(
-                    "the stream has other keys than PARTITION BY",
-                    detail=f"got {', '.join(self._match_keys)} and {', '.join(said.keys) or 'none'}",
-                    hint="leave key_by out",
-                )
-            keyed = self.key_by(*said.keys) if said.keys else self
-            return keyed.match(
-                said.pattern,
-                said.output,
-                within=said.within,
-                within_events=said.within_events,
-                contiguity="strict",
-                after_match=said.after_match,
-                rows=said.rows,
-                max_runs=max_runs,
-                name=name,
-            )
-
-    def detect(
-        self,
-        selections: Callable[[], Any],
-        detector: Callable[[], Any],
-        output: Mapping[str, tuple[int, str]],
-        *,
-        degree: int | Degree = 1,
-        assignment: str = "round_robin",
-        version: Version = None,
-        name: str | None = None,
-    ) -> Stream:
-        """What a detector of your own finds in selections of the stream: stretches that it looks at whole.
-
-        ``selections`` makes one of the families of ``ps.detection``, or predicates of your own; ``detector``
-        makes a detector, one for each instance. ``output`` says which columns a match has: the number of an
-        event in it, and that event's column. Besides it has ``sequence``, consecutive from 0, and
-        ``closed_at``. The degree says how many instances there are and never changes a result.
-
-        ``version`` says of which version selections and detector are: if it changes, the step and those
-        behind it start without state; as long as it stays, changed code is taken for the same.
-
-        >>> from penstock.cep.selections.splitter_windows import TupleWindows
-        >>> class NoPassing:
-        ...     def detect(self, columns, starts, stops): ...
-        >>> cars.detect(lambda: TupleWindows(9, 3), NoPassing, {"by": (1, "id")}, degree=2).schema
-        Schema(sequence: int64, closed_at: timestamp, by: int64)
-        """
-        from penstock.query.patterns.detecting import detected
-
-        with Writing("detect", name) as writing:
-            check_timed(self._feed)
-            if self._match_keys:
-                raise QueryError(
-                    "selections are cut from the whole stream, not by key",
-                    detail=f"got a stream keyed by {', '.join(self._match_keys)}",
-                    hint="leave key_by out; a family of selections takes by= a column",
-                )
-            spec, schema = detected(
-                self.schema, selections, detector, output, degree, assignment, checked_version(version)
-            )
-            return Stream(Feed(self._step(writing, name, spec, schema, "closed_at")))
-
-    @property
-    def _match_keys(self) -> tuple[str, ...]:
-        return ()
-
-    # -- side outputs -----------------------------------------------------------------------------------
-
-    def late(self, side: str = "left") -> Stream:
-        """The events that the operator just before left out because they came beyond their source's lateness.
-
-        A join has two inputs: ``side`` says whose late events.
-        """
-        with Writing("late"):
-            spec = self._feed.step.spec
-            if self._feed.port is not Port.MAIN or not spec.timed:
-                raise QueryError(
-                    "only operators that depend on time have a late output",
-                    detail=f"got a {self!r}",
-                    hint="call late() on what agg, top, a join, cogroup, deduplicate, match, detect or "
-                    "process gave",
-                )
-            if side not in ("left", "right"):
-                raise QueryError(
-                    "side is 'left' or 'right'", detail=f"got {side!r}", hint="write side='right'"
-                )
-            if side == "right" and len(self._feed.step.inputs) < 2:
-                raise QueryError("there is one input only", detail=f"got a {self!r}", hint="leave side out")
-            return Stream(Feed(self._feed.step, Port.LATE if side == "left" else Port.LATE_RIGHT))
-
-    def failed(self) -> Stream:
-        """The events that the function of the step just before failed for, with ``error`` and ``step``.
-
-        Only of steps with ``on_error="set_aside"``. Such an event has left no rows and changed no state.
-
-        >>> kinds = cars.flat_map(str, {"text": "string"}, on_error="set_aside")
-        >>> kinds.failed().schema.names
-        ('ts', 'id', 'lane', 'speed', 'error', 'step')
-        """
-        with Writing("failed"):
-            if self._feed.port is not Port.MAIN or not self._feed.step.spec.sets_aside:
-                raise QueryError(
-                    "only a step that sets events aside has a failed output",
-                    detail=f"got a {self!r}",
-                    hint='give flat_map, batch or process on_error="set_aside", and call failed() on what it '
-                    "gave",
-                )
-            feed = Feed(self._feed.step, Port.FAILED)
-            check_columns(feed.schema)
-            return Stream(feed)
-
-    def bad_records(self) -> Stream:
-        """The records of a source that could not be read: partition, offset, record, reason."""
-        with Writing("bad_records"):
-            if self._feed.port is not Port.MAIN or not isinstance(self._feed.step.spec, SourceSpec):
-                raise QueryError(
-                    "only sources have bad records",
-                    detail=f"got a {self!r}",
-                    hint="call bad_records() on what app.source gave",
-                )
-            return Stream(Feed(self._feed.step, Port.BAD))
-
     # -- how steps are made -----------------------------------------------------------------------------
-
-    def _step(
-        self,
-        writing: Writing,
-        name: str | None,
-        spec: Spec,
-        schema: Schema,
-        time_column: str | None,
-        others: Sequence[Feed] = (),
-    ) -> Step:
-        feed = self._feed
-        return Step(
-            scope=feed.step.scope,
-            label=writing.step,
-            name=None if name is None else check_name(name, "a step's name"),
-            spec=spec,
-            inputs=(feed, *others),
-            schema=schema,
-            time_column=time_column,
-            origin=writing.origin,
-            untimed=None if spec.timed else feed.untimed,
-        )
 
     def _project(self, writing: Writing, name: str | None, columns: NamedExprs) -> Self:
         passed = passed_through((columns,))
@@ -673,11 +428,6 @@ class Stream:
                 detail=f"got [{name!r}]",
                 hint=f"a column is col({name!r}), in a step",
             )
-
-    def __repr__(self) -> str:
-        step = self._feed.step
-        port = "" if self._feed.port is Port.MAIN else f" {self._feed.port.value}"
-        return f"<{type(self).__name__} {step.label}{port}: {', '.join(map(str, self.schema))}>"
 
 
 def check_stream(value: object) -> None:

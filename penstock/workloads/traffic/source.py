@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.connectors.memory.generator import Generator
 from penstock.query.types import Schema
-from penstock.workloads.traffic.simulation import FIELDS, TrafficSettings, TrafficSimulation
+from penstock.workloads.traffic.settings import TrafficSettings
+from penstock.workloads.traffic.simulation import FIELDS, TrafficSimulation
 
 
 class Traffic(Generator):

@@ -15,7 +15,7 @@ from lab.bench.traffic_feed import MicroBatch, SinkArrivals, TrafficFiles
 from lab.bench.yahoo.plain import YahooFiles, YahooRun, run_plain
 from lab.workloads.yahoo.data import YahooSettings
 from penstock.query.errors import PenstockError
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 from tests.spark.conftest import spark  # noqa: F401 - a fixture
 
 SECONDS = 4

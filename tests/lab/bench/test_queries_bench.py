@@ -15,7 +15,7 @@ from lab.bench.traffic_feed import FileFeed, Measured, MicroBatch, SinkArrivals,
 from penstock.connectors.files.source import Parquet
 from penstock.engine.node import Node
 from penstock.query.errors import PenstockError
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 
 SETTINGS = TrafficSettings(cars=100, roads=2, frames_per_second=10, metres_per_car=60.0)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lab.sim.arrivals import Arrivals, Frames, Poisson, Regular, Steps, morning
-from penstock.workloads.traffic.simulation import Profile, TrafficSettings, TrafficSimulation
+from penstock.workloads.traffic.settings import Profile, TrafficSettings
+from penstock.workloads.traffic.simulation import TrafficSimulation
 
 
 def groups(process: Arrivals, until_ns: int) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import penstock as ps
-from penstock.workloads.traffic.simulation import TrafficSettings
+from penstock.workloads.traffic.settings import TrafficSettings
 
 
 def main(interrupt: str = "") -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from penstock.workloads.traffic.road import CAR_LENGTH_M
-from penstock.workloads.traffic.simulation import FIELDS, Profile, TrafficSettings, TrafficSimulation
+from penstock.workloads.traffic.settings import Profile, TrafficSettings
+from penstock.workloads.traffic.simulation import FIELDS, TrafficSimulation
 
 Columns = dict[str, NDArray[Any]]
 DTYPES = {"timestamp": np.int64, "int64": np.int64, "int32": np.int32, "float64": np.float64}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import penstock as ps
-from penstock.workloads.traffic.simulation import TrafficSettings, TrafficSimulation
+from penstock.workloads.traffic.settings import TrafficSettings
+from penstock.workloads.traffic.simulation import TrafficSimulation
 
 
 def rows_of(source: ps.sources.Traffic) -> list[dict[str, object]]:

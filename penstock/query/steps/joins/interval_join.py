@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.query.durations import duration_text
+from penstock.query.steps.joins.window_join import PairColumns, pair_reads
 from penstock.query.steps.spec import Joining, Means, Names, Order, declared
 from penstock.query.steps.texts import pairs_text
-from penstock.query.steps.window_join import PairColumns, pair_reads
 from penstock.query.types import Schema
 
 

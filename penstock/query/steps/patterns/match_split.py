@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.query.patterns.by_start import GIVEN
 from penstock.query.patterns.degree import Degree
-from penstock.query.steps.match import MatchSpec
+from penstock.query.steps.patterns.match import MatchSpec
 from penstock.query.steps.spec import PLACE, TIMED, Means, Names, PartialStep, declared, system
 from penstock.query.types import Schema
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from penstock.query.aggregates import Aggregate
 from penstock.query.expr import Expr
+from penstock.query.steps.joins.window_join import PairColumns
 from penstock.query.steps.meanings import all_said, key_of, keys_of
 from penstock.query.steps.spec import PLACE, TIMED, Joining, Means, NamedExprs, Names, Order, declared
 from penstock.query.steps.texts import aggregates_text, columns_text, pairs_text, where_text
-from penstock.query.steps.window_join import PairColumns
 from penstock.query.types import Schema
 from penstock.query.windows import Sliding
 

@@ -1,0 +1,1 @@
+"""Steps without state: one event in, some out."""

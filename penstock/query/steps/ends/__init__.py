@@ -1,0 +1,1 @@
+"""Where a query begins and ends: its source and its sink."""

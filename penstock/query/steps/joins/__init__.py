@@ -1,0 +1,1 @@
+"""Steps that join two streams."""

@@ -1,0 +1,1 @@
+"""Steps that remember something for each key."""

@@ -1,0 +1,1 @@
+"""Steps over windows: aggregates, rankings, co-groups."""
