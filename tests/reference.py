@@ -8,19 +8,11 @@ its own partition, and a window is simply the list of its events.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from penstock.query.aggregates import Aggregate
-from penstock.query.errors import PenstockError
-from penstock.query.expr import Expr
 from penstock.query.graph import Graph, Port, QueryVertex
 from penstock.query.steps import (
     BatchSpec,
@@ -43,40 +35,38 @@ from penstock.query.steps import (
     WindowJoinSpec,
     WindowTopSpec,
 )
-from penstock.query.steps.spec import NamedExprs
 from penstock.query.types import DataType, Field, Schema
 from penstock.query.user_functions import Context, Group
 from tests.cep.patterns.oracle import Key, simulate
-from tests.reference_aggregates import aggregate_rows, key_of, sorted_by, windows_over, wrapped, xxhash64
+from tests.reference_aggregates import key_of, sorted_by, windows_over, wrapped, xxhash64
 from tests.reference_batches import run_batch_function
+from tests.reference_events import (
+    ZEROS,
+    aggregated,
+    bounds_schema,
+    events_by_key,
+    hash_of,
+    holds,
+    ordered_events,
+    paired_event,
+    pairs_of,
+    projected,
+    row_of,
+    spec_of,
+    table_rows,
+    with_row,
+)
+from tests.reference_events import AmbiguousOrderError as AmbiguousOrderError
+from tests.reference_events import Event as Event
+from tests.reference_events import Row as Row
 from tests.reference_expressions import evaluate
 
-Row = dict[str, Any]
 #: For each source, the rows of each of its partitions as they are read; timestamps are int microseconds.
 Inputs = Mapping[str, Sequence[Sequence[Row]]]
 
 _LATE_PORTS = (Port.LATE, Port.LATE_RIGHT)
 _SUBS = 1 << 20  # rows that one event can become in a user's function
 _TIMERS = 100_000  # timers of one key after the end
-
-
-class AmbiguousOrderError(PenstockError):
-    """Two different events stand at the same place in the order that an operator's result depends on."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event: its row, its time, its place among equal times, and whether it came late."""
-
-    time: int
-    order: int
-    sub: int
-    late: bool
-    row: Row
-
-    @property
-    def place(self) -> tuple[int, int, int]:
-        return self.time, self.order, self.sub
 
 
 @dataclass
@@ -145,7 +135,7 @@ def read_source(spec: SourceSpec, partitions: Sequence[Sequence[Row]]) -> list[E
             late = latest is not None and time < latest - spec.lateness_us
             latest = time if latest is None else max(latest, time)
             order = spec.number << 56 | partition << 44 | offset
-            events.append(Event(time, order, 0, late, _row(row, spec.source.schema)))
+            events.append(Event(time, order, 0, late, row_of(row, spec.source.schema)))
     return events
 
 
@@ -153,41 +143,41 @@ def read_source(spec: SourceSpec, partitions: Sequence[Sequence[Row]]) -> list[E
 
 
 def _filter(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
-    spec = _spec(node, FilterSpec)
+    spec = spec_of(node, FilterSpec)
     return [event for event in events if evaluate(spec.predicate, event.row, schema) is True]
 
 
 def _select(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
-    spec = _spec(node, SelectSpec)
-    return [_with(event, _project(spec.columns, event.row, schema, node.schema)) for event in events]
+    spec = spec_of(node, SelectSpec)
+    return [with_row(event, projected(spec.columns, event.row, schema, node.schema)) for event in events]
 
 
 def _explode(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
-    spec = _spec(node, ExplodeSpec)
+    spec = spec_of(node, ExplodeSpec)
     made = []
     for event in events:
         for index, (columns, condition) in enumerate(zip(spec.rows, spec.conditions, strict=True)):
             if condition is None or evaluate(condition, event.row, schema) is True:
-                row = _project(columns, event.row, schema, node.schema)
-                made.append(_with(event, row, wrapped(event.sub * len(spec.rows) + index)))
+                row = projected(columns, event.row, schema, node.schema)
+                made.append(with_row(event, row, wrapped(event.sub * len(spec.rows) + index)))
     return made
 
 
 def _flat_map(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
-    spec = _spec(node, FlatMapSpec)
+    spec = spec_of(node, FlatMapSpec)
     made = []
     for event in events:
         with _set_aside(node, event, failed) as took:
             took += spec.function(dict(event.row))
         made += [
-            _with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + index))
+            with_row(event, row_of(row, node.schema), wrapped(event.sub * _SUBS + index))
             for index, row in enumerate(took)
         ]
     return made
 
 
 def _batch(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
-    spec = _spec(node, BatchSpec)
+    spec = spec_of(node, BatchSpec)
     made = []
     for event in events:
         with _set_aside(node, event, failed) as took:
@@ -195,14 +185,14 @@ def _batch(node: QueryVertex, events: list[Event], schema: Schema, failed: list[
         rows, has_rows = took or ((), False)
         for index, row in enumerate(rows):
             sub = wrapped(event.sub * _SUBS + index) if has_rows else event.sub
-            made.append(_with(event, _row(row, node.schema), sub))
+            made.append(with_row(event, row_of(row, node.schema), sub))
     return made
 
 
 def _lookup(node: QueryVertex, events: list[Event], schema: Schema) -> list[Event]:
-    spec = _spec(node, LookupSpec)
+    spec = spec_of(node, LookupSpec)
     table = {}
-    for row in _table_rows(spec.table):
+    for row in table_rows(spec.table):
         key = tuple(row[theirs] for _, theirs in spec.on)
         if None not in key:
             table[key_of(key)] = row
@@ -212,14 +202,14 @@ def _lookup(node: QueryVertex, events: list[Event], schema: Schema) -> list[Even
         found = None if None in key else table.get(key_of(key))
         if found is not None or spec.left:
             taken = {name: None if found is None else found[theirs] for name, theirs in spec.columns}
-            made.append(_with(event, _row({**event.row, **taken}, node.schema)))
+            made.append(with_row(event, row_of({**event.row, **taken}, node.schema)))
     return made
 
 
 def union(streams: list[list[Event]], schema: Schema) -> list[Event]:
     """The events of all streams; of two that stand in the same place, that of the earlier stream first."""
     return [
-        _with(event, _row(event.row, schema), sub=event.sub * len(streams) + index)
+        with_row(event, row_of(event.row, schema), sub=event.sub * len(streams) + index)
         for index, stream in enumerate(streams)
         for event in stream
     ]
@@ -244,62 +234,62 @@ def _set_aside(node: QueryVertex, event: Event, failed: list[Event], what: str =
             raise
         took.clear()
         row = {**event.row, "error": f"{type(error).__name__}: {error}{what}", "step": node.id}
-        failed.append(_with(event, row))
+        failed.append(with_row(event, row))
 
 
 # -- operators that depend on time: they get no late events ----------------------------------------
 
 
 def _window_aggregate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec, schema = _spec(node, WindowAggregateSpec), schemas[0]
+    spec, schema = spec_of(node, WindowAggregateSpec), schemas[0]
     needs_order = any(one.function.in_order for _, one in spec.aggregates)
     made = []
-    for group in _groups(streams[0], spec.keys):
+    for group in events_by_key(streams[0], spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
             members = [event for event in group if start <= event.time < end]
-            members = _ordered(members) if needs_order else members
+            members = ordered_events(members) if needs_order else members
             keys = {name: members[0].row[name] for name in spec.keys}
-            results = {name: _aggregate(one, members, schema) for name, one in spec.aggregates}
-            row = _row({**keys, "window_start": start, "window_end": end, **results}, node.schema)
-            made.append(Event(end - 1, _hash_of(keys, schema), 0, False, row))
+            results = {name: aggregated(one, members, schema) for name, one in spec.aggregates}
+            row = row_of({**keys, "window_start": start, "window_end": end, **results}, node.schema)
+            made.append(Event(end - 1, hash_of(keys, schema), 0, False, row))
     return made
 
 
 def _nested_aggregate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec, schema = _spec(node, NestedAggregateSpec), schemas[0]
+    spec, schema = spec_of(node, NestedAggregateSpec), schemas[0]
     names = (*spec.keys, *spec.per)
     typed = {name: one.result_type(schema) for name, one in spec.inner}
     inner = Schema(
         [*(schema[name] for name in names), *(Field(name, t.dtype, t.nullable) for name, t in typed.items())]
     )
-    events = [event for event in streams[0] if _holds(spec.where, event.row, schema)]
+    events = [event for event in streams[0] if holds(spec.where, event.row, schema)]
     made = []
-    for group in _groups(events, spec.keys):
+    for group in events_by_key(events, spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
             rows = []
-            for members in _groups([event for event in group if start <= event.time < end], spec.per):
+            for members in events_by_key([event for event in group if start <= event.time < end], spec.per):
                 needs_order = any(one.function.in_order for _, one in spec.inner)
-                members = _ordered(members) if needs_order else members
+                members = ordered_events(members) if needs_order else members
                 row = {name: members[0].row[name] for name in names}
-                row |= {name: _aggregate(one, members, schema) for name, one in spec.inner}
-                if _holds(spec.having, row, inner):
+                row |= {name: aggregated(one, members, schema) for name, one in spec.inner}
+                if holds(spec.having, row, inner):
                     rows.append(Event(0, 0, 0, False, row))
             if not rows:
                 continue
             keys = {name: rows[0].row[name] for name in spec.keys}
-            results = {name: _aggregate(one, rows, inner) for name, one in spec.aggregates}
+            results = {name: aggregated(one, rows, inner) for name, one in spec.aggregates}
             row = {**keys, "window_start": start, "window_end": end, **results}
-            if _holds(spec.keep, row, node.schema):
-                made.append(Event(end - 1, _hash_of(keys, schema), 0, False, _row(row, node.schema)))
+            if holds(spec.keep, row, node.schema):
+                made.append(Event(end - 1, hash_of(keys, schema), 0, False, row_of(row, node.schema)))
     return made
 
 
 def _window_top(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, WindowTopSpec)
+    spec = spec_of(node, WindowTopSpec)
     made = []
-    for group in _groups(streams[0], spec.keys):
+    for group in events_by_key(streams[0], spec.keys):
         for start, end in windows_over([event.time for event in group], spec.window):
-            members = _ordered([event for event in group if start <= event.time < end])
+            members = ordered_events([event for event in group if start <= event.time < end])
             exprs = [by for by, _ in spec.ranking]
             ranked = [([evaluate(by, event.row, schemas[0]) for by in exprs], event) for event in members]
             ranked = sorted_by(ranked, [descending for _, descending in spec.ranking])
@@ -310,32 +300,32 @@ def _window_top(node: QueryVertex, streams: list[list[Event]], schemas: list[Sch
                     break
                 row = {"window_start": start, "window_end": end, "rank": rank, **event.row}
                 order = xxhash64((value, DataType.INT64) for value in (event.time, event.order, event.sub))
-                made.append(Event(end - 1, order, 0, False, _row(row, node.schema)))
+                made.append(Event(end - 1, order, 0, False, row_of(row, node.schema)))
     return made
 
 
 def _window_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, WindowJoinSpec)
+    spec = spec_of(node, WindowJoinSpec)
     made = []
-    for left, right in _pairs(streams, spec.on):
+    for left, right in pairs_of(streams, spec.on):
         shared = set(windows_over([left.time], spec.window)) & set(windows_over([right.time], spec.window))
         for start, end in sorted(shared):
             bounds = {"window_start": start, "window_end": end}
-            made.append(_paired(node, spec.columns, left, right, end - 1, bounds))
+            made.append(paired_event(node, spec.columns, left, right, end - 1, bounds))
     return made
 
 
 def _interval_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, IntervalJoinSpec)
+    spec = spec_of(node, IntervalJoinSpec)
     return [
-        _paired(node, spec.columns, left, right, max(left.time, right.time), {})
-        for left, right in _pairs(streams, spec.on)
+        paired_event(node, spec.columns, left, right, max(left.time, right.time), {})
+        for left, right in pairs_of(streams, spec.on)
         if spec.lower_us <= right.time - left.time <= spec.upper_us
     ]
 
 
 def _co_group(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, CoGroupSpec)
+    spec = spec_of(node, CoGroupSpec)
     sides: dict[tuple[Any, ...], tuple[list[Event], list[Event]]] = defaultdict(lambda: ([], []))
     for side, stream in enumerate(streams):
         for event in stream:
@@ -343,50 +333,52 @@ def _co_group(node: QueryVertex, streams: list[list[Event]], schemas: list[Schem
     made = []
     for both in sides.values():
         for start, end in windows_over([event.time for side in both for event in side], spec.window):
-            left, right = (_ordered([event for event in side if start <= event.time < end]) for side in both)
+            left, right = (
+                ordered_events([event for event in side if start <= event.time < end]) for side in both
+            )
             one, side = (left[0], 0) if left else (right[0], 1)
             key = tuple(one.row[pair[side]] for pair in spec.on)
             typed = [(value, schemas[0][ours].dtype) for value, (ours, _) in zip(key, spec.on, strict=True)]
             group = Group(key, start, end, [dict(e.row) for e in left], [dict(e.row) for e in right])
             for index, row in enumerate(spec.function(group)):
-                made.append(Event(end - 1, xxhash64(typed), index, False, _row(row, node.schema)))
+                made.append(Event(end - 1, xxhash64(typed), index, False, row_of(row, node.schema)))
     return made
 
 
 def _group_join(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, GroupJoinSpec)
+    spec = spec_of(node, GroupJoinSpec)
     fields = [(name, schemas[side][theirs]) for name, side, theirs in spec.pair]
     paired = Schema([Field(name, field.dtype, field.nullable) for name, field in fields])
     matched: dict[int, list[Event]] = defaultdict(list)
     numbers = {id(event): number for number, event in enumerate(streams[0])}
-    for left, right in _pairs(streams, spec.on):
+    for left, right in pairs_of(streams, spec.on):
         row = {name: (left, right)[side].row[theirs] for name, side, theirs in spec.pair}
-        if _holds(spec.where, row, paired):
+        if holds(spec.where, row, paired):
             matched[numbers[id(left)]].append(Event(right.time, right.order, right.sub, False, row))
     made = []
     for number, left in enumerate(streams[0]):
         for start, end in windows_over([left.time], spec.window):
             members = [event for event in matched[number] if start <= event.time < end]
             if any(one.function.in_order for _, one in spec.aggregates):
-                members = _ordered(members)
+                members = ordered_events(members)
             row = {"window_start": start, "window_end": end, **left.row}
-            known = {**_bounds_schema(schemas[0])}
+            known = {**bounds_schema(schemas[0])}
             for name, one in spec.aggregates:
                 typed = one.result_type(paired)
-                row[name] = _aggregate(one, members, paired) if members else one.function.of_none
+                row[name] = aggregated(one, members, paired) if members else one.function.of_none
                 known[name] = Field(name, typed.dtype, one.function.of_none is None)
             order = xxhash64((value, DataType.INT64) for value in left.place)
-            result = _project(spec.columns, row, Schema(known.values()), node.schema)
+            result = projected(spec.columns, row, Schema(known.values()), node.schema)
             made.append(Event(end - 1, order, 0, False, result))
     return made
 
 
 def _deduplicate(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, DeduplicateSpec)
+    spec = spec_of(node, DeduplicateSpec)
     kept = []
-    for group in _groups(streams[0], spec.keys):
+    for group in events_by_key(streams[0], spec.keys):
         last: int | None = None
-        for event in _ordered(group):
+        for event in ordered_events(group):
             if last is None or (spec.within_us is not None and event.time - last >= spec.within_us):
                 last = event.time
                 kept.append(event)
@@ -394,11 +386,11 @@ def _deduplicate(node: QueryVertex, streams: list[list[Event]], schemas: list[Sc
 
 
 def _process(node: QueryVertex, events: list[Event], schema: Schema, failed: list[Event]) -> list[Event]:
-    spec = _spec(node, ProcessSpec)
+    spec = spec_of(node, ProcessSpec)
     made = []
-    for group in _groups(events, spec.keys):
+    for group in events_by_key(events, spec.keys):
         keys = {name: group[0].row[name] for name in spec.keys}
-        state = {one.name: None if one.nullable else _ZEROS[one.dtype] for one in spec.state}
+        state = {one.name: None if one.nullable else ZEROS[one.dtype] for one in spec.state}
         timers: set[int] = set()
         context = Context(tuple(keys.values()), state, timers)
         first_state = dict(state)
@@ -427,7 +419,7 @@ def _process(node: QueryVertex, events: list[Event], schema: Schema, failed: lis
                 handled.append(context.time)
                 before = fired_at.count(context.time)
                 fired_at.append(context.time)
-                order, sub = _hash_of(keys, schema), wrapped(before * _SUBS + 1)
+                order, sub = hash_of(keys, schema), wrapped(before * _SUBS + 1)
                 timer = Event(context.time, order, sub, False, {**dict.fromkeys(schema.names), **keys})
                 state_before, timers_before = dict(context.state), set(timers)
                 failures = len(failed)
@@ -439,9 +431,9 @@ def _process(node: QueryVertex, events: list[Event], schema: Schema, failed: lis
                     timers |= timers_before
                 for index, row in enumerate(took):
                     sub = wrapped(before * _SUBS + 2 * index + 1)
-                    made.append(Event(context.time, order, sub, False, _row(row, node.schema)))
+                    made.append(Event(context.time, order, sub, False, row_of(row, node.schema)))
 
-        for event in _ordered(group):
+        for event in ordered_events(group):
             fire_timers(event.time)
             if spec.ttl_us is not None and seen and event.time >= seen[-1] + spec.ttl_us:
                 context.state = dict(first_state)
@@ -459,7 +451,7 @@ def _process(node: QueryVertex, events: list[Event], schema: Schema, failed: lis
             else:
                 seen[:] = [event.time]
             for index, row in enumerate(took):
-                made.append(_with(event, _row(row, node.schema), wrapped(event.sub * _SUBS + 2 * index)))
+                made.append(with_row(event, row_of(row, node.schema), wrapped(event.sub * _SUBS + 2 * index)))
         fire_timers(None)
     return made
 
@@ -469,17 +461,17 @@ _MOST_STEPS = 100_000
 
 
 def _match(node: QueryVertex, streams: list[list[Event]], schemas: list[Schema]) -> list[Event]:
-    spec = _spec(node, MatchSpec)
+    spec = spec_of(node, MatchSpec)
     made = []
-    for group in _groups(streams[0], spec.keys):
-        events = _ordered(group)
+    for group in events_by_key(streams[0], spec.keys):
+        events = ordered_events(group)
         key = Key(spec, schemas[0], [event.row for event in events], [event.place for event in events])
         for report in simulate(key, _MOST_STEPS):
             time, order, sub = report.place
             for index, (bound, row) in enumerate(key.output(report)):
                 values = {name: events[bound[-1][1]].row[name] for name in spec.keys}
                 values |= {"match_start": report.start, "match_end": report.end, "event": bound[-1][0]} | row
-                made.append(Event(time, order, wrapped(sub + 2 * index), False, _row(values, node.schema)))
+                made.append(Event(time, order, wrapped(sub + 2 * index), False, row_of(values, node.schema)))
     return made
 
 
@@ -501,117 +493,3 @@ _CALLING: dict[type, Callable[[QueryVertex, list[Event], Schema, list[Event]], l
     BatchSpec: _batch,
     ProcessSpec: _process,
 }
-
-
-# -- what they are made of -------------------------------------------------------------------------
-
-
-def _spec(node: QueryVertex, kind: type[Any]) -> Any:
-    assert isinstance(node.spec, kind)
-    return node.spec
-
-
-def _holds(condition: Expr | None, row: Row, schema: Schema) -> bool:
-    return condition is None or evaluate(condition, row, schema) is True
-
-
-def _bounds_schema(left: Schema) -> dict[str, Field]:
-    """The bounds of a window and the columns of an event, by name; the event's own come first."""
-    bounds = {name: Field(name, DataType.TIMESTAMP) for name in ("window_start", "window_end")}
-    return bounds | {one.name: one for one in left}
-
-
-def _with(event: Event, row: Row, sub: int | None = None) -> Event:
-    return Event(event.time, event.order, event.sub if sub is None else sub, event.late, row)
-
-
-def _project(columns: NamedExprs, row: Row, schema: Schema, result: Schema) -> Row:
-    return _row({name: evaluate(expr, row, schema) for name, expr in columns}, result)
-
-
-def _groups(events: list[Event], keys: Iterable[str]) -> list[list[Event]]:
-    names = tuple(keys)
-    groups: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
-    for event in events:
-        groups[key_of(event.row[name] for name in names)].append(event)
-    return list(groups.values())
-
-
-def _pairs(streams: list[list[Event]], on: tuple[tuple[str, str], ...]) -> list[tuple[Event, Event]]:
-    matching: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
-    for event in streams[1]:
-        matching[key_of(event.row[theirs] for _, theirs in on)].append(event)
-    pairs = []
-    for event in streams[0]:
-        key = key_of(event.row[ours] for ours, _ in on)
-        if None not in key:  # null matches nothing, not even null
-            pairs += [(event, other) for other in matching[key]]
-    return pairs
-
-
-def _paired(
-    node: QueryVertex,
-    columns: tuple[tuple[str, int, str], ...],
-    left: Event,
-    right: Event,
-    time: int,
-    bounds: Row,
-) -> Event:
-    order = xxhash64((value, DataType.INT64) for value in (*left.place, *right.place))
-    row = {name: (left, right)[side].row[theirs] for name, side, theirs in columns}
-    return Event(time, order, 0, False, _row({**bounds, **row}, node.schema))
-
-
-def _ordered(events: list[Event]) -> list[Event]:
-    ordered = sorted(events, key=lambda event: event.place)
-    for one, other in pairwise(ordered):
-        if one.place == other.place and repr(one.row) != repr(other.row):
-            raise AmbiguousOrderError(f"two events at {one.place}: {one.row} and {other.row}")
-    return ordered
-
-
-def _aggregate(what: Aggregate, members: list[Event], schema: Schema) -> Any:
-    return aggregate_rows(what, [event.row for event in members], schema)
-
-
-def _hash_of(keys: Row, schema: Schema) -> int:
-    return xxhash64((value, schema[name].dtype) for name, value in keys.items())
-
-
-_ZEROS: dict[DataType, Any] = {
-    DataType.BOOL: False,
-    DataType.INT32: 0,
-    DataType.INT64: 0,
-    DataType.FLOAT32: 0.0,
-    DataType.FLOAT64: 0.0,
-    DataType.TIMESTAMP: 0,
-    DataType.STRING: "",
-}
-
-
-def _row(values: Mapping[str, Any], schema: Schema) -> Row:
-    """The columns of ``schema`` in order, each as the Python type of its column."""
-    return {one.name: _fitted(values.get(one.name), one.dtype) for one in schema}
-
-
-def _fitted(value: Any, dtype: DataType) -> Any:
-    if value is None or dtype is DataType.STRING:
-        return value
-    if dtype is DataType.BOOL:
-        return bool(value)
-    if dtype is DataType.FLOAT32:
-        with np.errstate(over="ignore"):
-            return float(np.float32(value))
-    return float(value) if dtype is DataType.FLOAT64 else int(value)
-
-
-def _table_rows(table: pa.Table) -> list[Row]:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, datetime):
-            aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-            return (aware - epoch) // timedelta(microseconds=1)
-        return value
-
-    return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]

@@ -20,8 +20,8 @@ from penstock.query.stream.stream import Stream
 from penstock.query.user_functions import Context, ProcessFunction
 from penstock.scheduling.catalogue import POLICIES
 from tests.cep.patterns.oracle import ExplodesError
-from tests.graph_steps import Draw
-from tests.graph_strategies import (
+from tests.graphs.graph_steps import Draw
+from tests.graphs.graph_strategies import (
     CATALOGUE,
     Built,
     Drawn,

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
+from tests.graphs.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 
 runtimes = st.builds(ps.Spark, tasks=st.sampled_from((None, 1, 2, 3)), batch_events=st.integers(5, 120))
 

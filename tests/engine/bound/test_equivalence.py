@@ -14,7 +14,7 @@ from penstock.engine.bound.threads import BoundThreads
 from penstock.engine.seat.execution import Execution
 from penstock.scheduling.catalogue import POLICIES
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
+from tests.graphs.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 
 LONG_S = 600.0  # unless it hangs, no run here takes a second; but the machine may be halted for minutes
 

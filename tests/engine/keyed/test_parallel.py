@@ -21,7 +21,7 @@ from penstock.routing.control import RoutingControl
 from penstock.routing.route import Move, Route, moves_between
 from penstock.scheduling.catalogue import POLICIES
 from tests.engine.test_equivalence import check_run
-from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
+from tests.graphs.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 
 PARTITIONS = 16
 

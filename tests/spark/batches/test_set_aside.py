@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import penstock as ps
 from penstock.query.errors import RunError
 from penstock.query.user_functions import Context, ProcessFunction
-from tests.graph_strategies import Drawn, few
+from tests.graphs.graph_strategies import Drawn, few
 from tests.reference import Row, run_reference
 from tests.spark.checkpoint.test_resume import check
 from tests.spark.test_equivalence import check_run

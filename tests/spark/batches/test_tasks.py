@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.engine.seat.settings import Settings
 from penstock.spark.batches import results
 from tests.engine.test_equivalence import compare, described, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
+from tests.graphs.graph_strategies import CATALOGUE, Drawn, few, few_random_graphs, random_graphs
 from tests.spark.in_process import run_in_process
 
 seeds = st.integers(0, 2**16)

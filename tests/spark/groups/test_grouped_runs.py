@@ -15,7 +15,7 @@ from penstock.placement.query_groups import GroupPlan, GroupPlanner, QueryWork
 from penstock.spark.groups.run import GroupedRun
 from penstock.state.errors import StateError
 from tests.engine.test_equivalence import compare, expected_of
-from tests.graph_strategies import CATALOGUE, Drawn, few, random_graphs
+from tests.graphs.graph_strategies import CATALOGUE, Drawn, few, random_graphs
 from tests.spark import crash_app
 from tests.spark.checkpoint.test_resume import check, crash_reference, stopped_after, written
 

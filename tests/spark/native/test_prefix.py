@@ -28,9 +28,9 @@ from penstock.spark.native.lowering import named
 from penstock.spark.native.partial import left_out, state_table
 from penstock.spark.native.prefix import REASON, RECORD, Prefix, plan_prefix
 from penstock.state.tables import HASH
-from tests import graph_steps as steps
-from tests.graph_data import CARS, DataShape, make_rows
-from tests.graph_steps import Draw
+from tests.graphs import graph_steps as steps
+from tests.graphs.graph_data import CARS, DataShape, make_rows
+from tests.graphs.graph_steps import Draw
 from tests.harness import Harness
 from tests.reference import Row, interpret
 from tests.spark.native.native import frame

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from tests.graph_strategies import Drawn, few
+from tests.graphs.graph_strategies import Drawn, few
 from tests.spark.test_equivalence import check_run
 
 _NAMES = ("match", "match, all rows", "match after window", "process after match")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from penstock.query.patterns.bound import bound
 from penstock.query.patterns.patterns import event
 from penstock.query.stream.stream import Stream
 from penstock.query.types import Schema
-from penstock.query.user_functions import Context, Group, ProcessFunction
+from penstock.query.user_functions import Context, ProcessFunction
 from penstock.query.windows import Window, session, sliding, tumbling
 from tests.reference import Row
 
@@ -62,40 +61,40 @@ class Made:
         )
 
 
-def _pick(draw: Draw, *choices: Any) -> Any:
+def pick(draw: Draw, *choices: Any) -> Any:
     return draw(st.sampled_from(choices))
 
 
-def _us(value: int | None) -> str | None:
+def us(value: int | None) -> str | None:
     return None if value is None else f"{value}us"
 
 
 def windows(draw: Draw, *, sessions: bool = True) -> Window:
     """Constants vary, the kinds are three."""
-    kind = _pick(draw, "tumbling", "sliding", "session") if sessions else _pick(draw, "tumbling", "sliding")
+    kind = pick(draw, "tumbling", "sliding", "session") if sessions else pick(draw, "tumbling", "sliding")
     if kind == "tumbling":
-        return tumbling(f"{_pick(draw, 7, 20, 45)}us")
+        return tumbling(f"{pick(draw, 7, 20, 45)}us")
     if kind == "sliding":
-        size, every = _pick(draw, (20, 10), (30, 20), (12, 12), (21, 3))
+        size, every = pick(draw, (20, 10), (30, 20), (12, 12), (21, 3))
         return sliding(f"{size}us", f"{every}us", offset="5us")
-    return session(f"{_pick(draw, 2, 5, 15)}us")
+    return session(f"{pick(draw, 2, 5, 15)}us")
 
 
-def _by(draw: Draw, stream: Stream, *choices: tuple[str, ...]) -> tuple[Stream, Expr]:
-    keys = _pick(draw, *choices)
+def by(draw: Draw, stream: Stream, *choices: tuple[str, ...]) -> tuple[Stream, Expr]:
+    keys = pick(draw, *choices)
     return stream.key_by(*keys) if keys else stream, col("k") if "k" in keys else lit(1, "int32")
 
 
 # -- patterns --------------------------------------------------------------------------------------
 
 
-def _modes(draw: Draw) -> dict[str, Any]:
-    contiguity = _pick(draw, "strict", "next", "next", "any")
+def modes(draw: Draw) -> dict[str, Any]:
+    contiguity = pick(draw, "strict", "next", "next", "any")
     return {
-        "within": f"{_pick(draw, 5, 15, 40)}us",
+        "within": f"{pick(draw, 5, 15, 40)}us",
         "contiguity": contiguity,
-        "after_match": _pick(draw, "no_skip", "to_next", "past_last"),
-        "consumption": _pick(draw, "unrestricted", "consumed"),
+        "after_match": pick(draw, "no_skip", "to_next", "past_last"),
+        "consumption": pick(draw, "unrestricted", "consumed"),
         "max_runs": 100_000,
     }
 
@@ -103,11 +102,11 @@ def _modes(draw: Draw) -> dict[str, Any]:
 def match_cars(draw: Draw, cars: Stream) -> Made:
     """A repetition, a condition on earlier events, a negation between or at the end; by key or over all."""
     c = draw(st.integers(-1, 2))
-    keyed, k = _by(draw, cars, ("k",), ("g", "f"), ())
+    keyed, k = by(draw, cars, ("k",), ("g", "f"), ())
     low = event("low", col("y") < float(c))
     rise = event("rise", (col("y") >= low["y"]) & (bound("rise").count() < 3))
     stop = ~event("stop", col("n").is_null() & (col("k") == c))
-    pattern = _pick(draw, low >> rise.one_or_more() >> stop, low >> stop >> rise.times(1, 2))
+    pattern = pick(draw, low >> rise.one_or_more() >> stop, low >> stop >> rise.times(1, 2))
     output = {
         "low": low["y"],
         "rises": rise.count(),
@@ -115,22 +114,15 @@ def match_cars(draw: Draw, cars: Stream) -> Made:
         "mean": rise.avg("x"),
         "name": rise["g"],
     }
-    result = keyed.match(pattern, output, **_modes(draw))
+    result = keyed.match(pattern, output, **modes(draw))
     return Made(result, (k, col("total"), col("rises")))
 
 
 def match_rows_of_cars(draw: Draw, cars: Stream) -> Made:
     c = draw(st.integers(-1, 2))
     low, high = event("low", col("y") < float(c)), event("high", col("y") >= float(c))
-    result = cars.key_by("k").match((low & high) >> ~event("odd", col("f")), rows="all", **_modes(draw))
+    result = cars.key_by("k").match((low & high) >> ~event("odd", col("f")), rows="all", **modes(draw))
     return Made(result, (col("k"), col("y"), col("id")))
-
-
-def match_slim(draw: Draw, slim: Stream) -> Made:
-    some, more = event("some", col("v") > 0.0), event("more", col("n") != bound("some")["n"])
-    last, even = event("last", col("v") < 1.0), event("even", col("n") % 2 == 0)
-    result = slim.key_by("k").match(some >> (more >> even).optional() >> last, **_modes(draw))
-    return Made(result.select("k", v=col("some_v") + col("last_v"), n=col("last_n")))
 
 
 # -- cars to cars ----------------------------------------------------------------------------------
@@ -139,7 +131,7 @@ def match_slim(draw: Draw, slim: Stream) -> Made:
 def filter_cars(draw: Draw, cars: Stream) -> Stream:
     c = draw(st.integers(-3, 3))
     if draw(st.booleans()):
-        return cars.filter(col("g").is_in(_pick(draw, ["a", "b"], ["", "zz"])) & (col("k") != c))
+        return cars.filter(col("g").is_in(pick(draw, ["a", "b"], ["", "zz"])) & (col("k") != c))
     return cars.filter((col("x") > float(c)) | col("n").is_null() | ~(col("f") & (col("y") <= float(c))))
 
 
@@ -155,11 +147,11 @@ def widen_cars(draw: Draw, cars: Stream) -> Stream:
 
 def move_time(draw: Draw, cars: Stream) -> Stream:
     """Writes over the column that held the event time: the event time itself stays."""
-    return cars.with_columns(ts=col("ts").truncate(f"{_pick(draw, 10, 25)}us"))
+    return cars.with_columns(ts=col("ts").truncate(f"{pick(draw, 10, 25)}us"))
 
 
 def deduplicate_cars(draw: Draw, cars: Stream) -> Stream:
-    return cars.deduplicate(*_pick(draw, ("k",), ("g", "f")), within=_us(_pick(draw, None, 3, 20)))
+    return cars.deduplicate(*pick(draw, ("k",), ("g", "f")), within=us(pick(draw, None, 3, 20)))
 
 
 # -- cars to anything ------------------------------------------------------------------------------
@@ -210,7 +202,7 @@ def _odd_ids_twice(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def batch_cars(draw: Draw, cars: Stream) -> Made:
-    return Made(cars.batch(_pick(draw, _negated, _odd_ids_twice), output=SLIM, arrow=True))
+    return Made(cars.batch(pick(draw, _negated, _odd_ids_twice), output=SLIM, arrow=True))
 
 
 def _shifted(columns: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +227,7 @@ def _failing_negated(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def numpy_batch_cars(draw: Draw, cars: Stream) -> Made:
-    return Made(cars.batch(_pick(draw, _shifted, _even_keys_twice), output=SLIM))
+    return Made(cars.batch(pick(draw, _shifted, _even_keys_twice), output=SLIM))
 
 
 _RATES = pa.table({"key": pa.array([0, 1, 2], pa.int32()), "rate": pa.array([0.5, None, float("nan")])})
@@ -251,7 +243,7 @@ def lookup_cars(draw: Draw, cars: Stream) -> Made:
 
 
 def aggregate_cars(draw: Draw, cars: Stream) -> Made:
-    keyed, k = _by(draw, cars, ("k",), ("g", "f"))
+    keyed, k = by(draw, cars, ("k",), ("g", "f"))
     result = keyed.window(windows(draw)).agg(
         n=count(),
         seen=count("x", where=col("y") > 0.0),
@@ -264,7 +256,7 @@ def aggregate_cars(draw: Draw, cars: Stream) -> Made:
 
 
 def spread_of_cars(draw: Draw, cars: Stream) -> Made:
-    keyed, k = _by(draw, cars, ("x",), ())  # NaN, −0.0 and null as keys
+    keyed, k = by(draw, cars, ("x",), ())  # NaN, −0.0 and null as keys
     result = keyed.window(windows(draw)).agg(
         spread=variance("k"), total=sum_("n"), mean=avg("w"), earliest=min_("ts"), wide=variance("y")
     )
@@ -297,7 +289,7 @@ def order_of_cars(draw: Draw, cars: Stream) -> Made:
 
 
 def nested_cars(draw: Draw, cars: Stream) -> Made:
-    keyed, k = _by(draw, cars, ("k",), ("g", "f"), ())
+    keyed, k = by(draw, cars, ("k",), ("g", "f"), ())
     window, c = windows(draw, sessions=False), draw(st.integers(-3, 3))
     if draw(st.booleans()):
         grouped = keyed.window(window).per(
@@ -311,7 +303,7 @@ def nested_cars(draw: Draw, cars: Stream) -> Made:
 
 
 def top_cars(draw: Draw, cars: Stream) -> Made:
-    keyed, _ = _by(draw, cars, ("k",), ())
+    keyed, _ = by(draw, cars, ("k",), ())
     window = windows(draw, sessions=False)
     k = draw(st.integers(1, 4))
     if draw(st.booleans()):
@@ -379,120 +371,25 @@ def failing_cars(draw: Draw, cars: Stream) -> Made:
         return Made(cars.batch(_failing_shifted, **aside))
     if which == 2:
         return Made(cars.batch(_failing_negated, arrow=True, **aside))
-    function = FailingBursts(_pick(draw, 3, 12), "x", "id", draw(st.booleans()))
-    ttl = _pick(draw, None, "4us", "30us")
+    function = FailingBursts(pick(draw, 3, 12), "x", "id", draw(st.booleans()))
+    ttl = pick(draw, None, "4us", "30us")
     return Made(cars.key_by("k").process(function, state=_BURST_STATE, ttl=ttl, **aside))
 
 
-def _bursts(draw: Draw, stream: Stream, value: str, number: str) -> Made:
-    function = Bursts(_pick(draw, 3, 12), value, number, draw(st.booleans()))
-    ttl = _pick(draw, None, "4us", "12us", "30us")
+def bursts(draw: Draw, stream: Stream, value: str, number: str) -> Made:
+    function = Bursts(pick(draw, 3, 12), value, number, draw(st.booleans()))
+    ttl = pick(draw, None, "4us", "12us", "30us")
     return Made(stream.key_by("k").process(function, output=SLIM, state=_BURST_STATE, ttl=ttl))
 
 
 def process_cars(draw: Draw, cars: Stream) -> Made:
-    return _bursts(draw, cars, "x", "id")
+    return bursts(draw, cars, "x", "id")
 
 
 def late_cars(draw: Draw, cars: Stream) -> Made:
     """What an operator left out. Late events stay late, so nothing that depends on time can follow."""
-    made = _pick(draw, aggregate_cars, top_cars, process_cars)(draw, cars)
+    made = pick(draw, aggregate_cars, top_cars, process_cars)(draw, cars)
     return Made(made.stream.late(), (col("k"), col("x"), col("id")))
-
-
-# -- slim to slim ----------------------------------------------------------------------------------
-
-
-def filter_slim(draw: Draw, slim: Stream) -> Made:
-    c = draw(st.integers(-3, 3))
-    return Made(slim.filter((col("v") >= float(c)) | (col("k") != c)))
-
-
-def compute_slim(draw: Draw, slim: Stream) -> Made:
-    c = draw(st.integers(0, 3))
-    return Made(slim, (col("k") * 2 - c, col("v") / (col("n") - c), col("n") // 3))
-
-
-def explode_slim(draw: Draw, slim: Stream) -> Made:
-    rows: list[dict[str, Expr]] = [{"v": col("v"), "n": col("n")}, {"v": col("v") * 2.0, "n": col("n") + 1}]
-    return Made(slim.explode(rows, where=[col("k").is_not_null(), None], keep=["k"]))
-
-
-def _slim_copies(event: Row) -> list[Row]:
-    return [{**event, "n": 2 * event["n"] % 2**40 + copy} for copy in range(event["n"] % 3)]
-
-
-def flat_map_slim(draw: Draw, slim: Stream) -> Made:
-    return Made(slim.flat_map(_slim_copies, output=SLIM))
-
-
-def deduplicate_slim(draw: Draw, slim: Stream) -> Made:
-    return Made(slim.deduplicate("k", within=_us(_pick(draw, None, 5, 30))))
-
-
-def aggregate_slim(draw: Draw, slim: Stream) -> Made:
-    keyed, k = _by(draw, slim, ("k",), ())
-    result = keyed.window(windows(draw)).agg(n=count(), total=sum_("v"), opening=first("n"))
-    return Made(result, (k, col("total"), col("n") + col("opening") % 100))
-
-
-def nested_slim(draw: Draw, slim: Stream) -> Made:
-    keyed, k = _by(draw, slim, ("k",), ())
-    result = keyed.window(windows(draw, sessions=False)).per("v", n=sum_("n")).agg(n=count(), least=min_("n"))
-    return Made(result, (k, col("least"), col("n")))
-
-
-def top_slim(draw: Draw, slim: Stream) -> Made:
-    keyed, _ = _by(draw, slim, ("k",), ())
-    best = keyed.window(windows(draw, sessions=False)).top(2, by="v")
-    return Made(best, (col("k"), col("v"), col("n") + col("rank")))
-
-
-def process_slim(draw: Draw, slim: Stream) -> Made:
-    return _bursts(draw, slim, "v", "n")
-
-
-# -- two slim streams to one -----------------------------------------------------------------------
-
-
-def union_slims(draw: Draw, one: Stream, other: Stream) -> Made:
-    return Made(one.union(other))
-
-
-def join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
-    joined = one.join(other, on="k", window=windows(draw, sessions=False))
-    return Made(joined, (col("k"), col("v") + col("v_right"), col("n") - col("n_right")))
-
-
-def interval_join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
-    lower, upper = (timedelta(microseconds=us) for us in _pick(draw, (-4, 4), (0, 10), (-12, -2)))
-    joined = one.interval_join(other, on="k", lower=lower, upper=upper)
-    return Made(joined, (col("k"), col("v_right"), col("n") + col("n_right")))
-
-
-def _sizes(group: Group) -> list[Row]:
-    """The order of both sides shows in the first row; there is a second one if the left is not empty."""
-    mixed = sum(place * (event["n"] % 1000) for place, event in enumerate(group.left, 1))
-    mixed += sum(7 * place * (event["n"] % 1000) for place, event in enumerate(group.right, 1))
-    rows = [{"k": group.key[0], "v": float(len(group.right)), "n": mixed}]
-    return rows + [{"k": None, "v": event["v"], "n": event["n"]} for event in group.left[:1]]
-
-
-def cogroup_slims(draw: Draw, one: Stream, other: Stream) -> Made:
-    window = windows(draw, sessions=False)
-    return Made(one.cogroup(other, on="k", window=window, function=_sizes, output=SLIM))
-
-
-def group_join_slims(draw: Draw, one: Stream, other: Stream) -> Made:
-    window, c = windows(draw, sessions=False), draw(st.integers(-3, 3))
-    aggregates = {"matches": count(), "total": sum_("v_right"), "latest": last("n_right"), "k2": max_("k")}
-    where = _pick(draw, None, col("n_right") % 4 > c, (col("n") + c > col("n_right")) | (col("v") > 0.0))
-    if draw(st.booleans()):
-        joined = one.group_join(other, "k", window, aggregates, where=where)
-        return Made(joined, (col("k"), col("total") + col("v"), col("n") % 1000 + col("matches")))
-    chosen = {"v": col("total") * 2.0, "n": coalesce(col("latest"), col("n")) + col("matches")}
-    made = one.group_join(other, "k", window, aggregates, where=where, select=["window_end", "k", chosen])
-    return Made(made, (col("k"), col("v"), col("n")))
 
 
 Step = Callable[[Draw, Stream], Made]
@@ -515,16 +412,3 @@ CARS_TO_ANY: tuple[Step, ...] = (
     match_cars,
     match_rows_of_cars,
 )
-SLIM_TO_SLIM: tuple[Step, ...] = (
-    filter_slim,
-    compute_slim,
-    explode_slim,
-    flat_map_slim,
-    deduplicate_slim,
-    aggregate_slim,
-    nested_slim,
-    top_slim,
-    process_slim,
-    match_slim,
-)
-TWO_SLIMS = (union_slims, join_slims, interval_join_slims, cogroup_slims, group_join_slims)

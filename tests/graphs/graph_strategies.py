@@ -20,9 +20,11 @@ from penstock.query.aggregates import count, max_
 from penstock.query.expr import col
 from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
-from tests import graph_steps as steps
-from tests.graph_data import ADS, CARS, DataShape, Partitions, data_shapes, make_rows
-from tests.graph_steps import CARS_TO_ANY, CARS_TO_CARS, SLIM_TO_SLIM, TWO_SLIMS, Draw, Made
+from tests.graphs import graph_slim_steps as slims
+from tests.graphs import graph_steps as steps
+from tests.graphs.graph_data import ADS, CARS, DataShape, Partitions, data_shapes, make_rows
+from tests.graphs.graph_slim_steps import SLIM_TO_SLIM, TWO_SLIMS
+from tests.graphs.graph_steps import CARS_TO_ANY, CARS_TO_CARS, Draw, Made
 from tests.reference import Row
 
 Queries = dict[str, Stream]
@@ -203,8 +205,8 @@ def _with_ads(
 
 def _both_windowed(draw: Draw, cars: Stream, ads: Stream) -> Queries:
     left = steps.aggregate_cars(draw, cars).slim()
-    right = steps.aggregate_slim(draw, _slim_ads(ads).slim()).slim()
-    joined, near = (step(draw, left, right) for step in (steps.join_slims, steps.interval_join_slims))
+    right = slims.aggregate_slim(draw, _slim_ads(ads).slim()).slim()
+    joined, near = (step(draw, left, right) for step in (slims.join_slims, slims.interval_join_slims))
     return {"joined": joined.stream, "near": near.stream}
 
 
@@ -253,37 +255,37 @@ CATALOGUE: dict[str, Write] = {
     "failing functions": _failed,
     "match": _of_cars(steps.match_cars),
     "match, all rows": _of_cars(steps.match_rows_of_cars),
-    "match after window": _then(steps.aggregate_cars, steps.match_slim),
-    "match after match after flat map": _then(steps.flat_map_cars, steps.match_slim, steps.match_slim),
-    "process after match": _then(steps.match_cars, steps.process_slim),
+    "match after window": _then(steps.aggregate_cars, slims.match_slim),
+    "match after match after flat map": _then(steps.flat_map_cars, slims.match_slim, slims.match_slim),
+    "process after match": _then(steps.match_cars, slims.process_slim),
     "late": _of_cars(steps.late_cars),
-    "union": _with_ads(steps.union_slims),
-    "join": _with_ads(steps.join_slims, late=True),
-    "interval join": _with_ads(steps.interval_join_slims, late=True),
-    "co-group": _with_ads(steps.cogroup_slims, late=True),
-    "group join": _with_ads(steps.group_join_slims, late=True),
+    "union": _with_ads(slims.union_slims),
+    "join": _with_ads(slims.join_slims, late=True),
+    "interval join": _with_ads(slims.interval_join_slims, late=True),
+    "co-group": _with_ads(slims.cogroup_slims, late=True),
+    "group join": _with_ads(slims.group_join_slims, late=True),
     "nested": _of_cars(steps.nested_cars),
-    "window after nested": _then(steps.nested_cars, steps.nested_slim, steps.aggregate_slim),
-    "process after group join": _with_ads(steps.group_join_slims, after=steps.process_slim),
+    "window after nested": _then(steps.nested_cars, slims.nested_slim, slims.aggregate_slim),
+    "process after group join": _with_ads(slims.group_join_slims, after=slims.process_slim),
     "nested after group join of flat maps": _with_ads(
-        steps.group_join_slims, before=steps.flat_map_cars, after=steps.nested_slim
+        slims.group_join_slims, before=steps.flat_map_cars, after=slims.nested_slim
     ),
-    "window after window": _then(steps.aggregate_cars, steps.aggregate_slim, steps.aggregate_slim),
-    "top after window": _then(steps.aggregate_cars, steps.top_slim),
-    "window after top": _then(steps.top_cars, steps.aggregate_slim, steps.filter_slim),
-    "process after flat map": _then(steps.flat_map_cars, steps.process_slim),
-    "process after process": _then(steps.process_cars, steps.process_slim),
-    "order after explode after batch": _then(steps.batch_cars, steps.explode_slim, steps.aggregate_slim),
-    "top after explode after flat map": _then(steps.flat_map_cars, steps.explode_slim, steps.top_slim),
-    "deduplicate after union": _with_ads(steps.union_slims, after=steps.deduplicate_slim),
-    "process after union": _with_ads(steps.union_slims, after=steps.process_slim),
-    "window after join": _with_ads(steps.join_slims, after=steps.aggregate_slim),
-    "top after interval join": _with_ads(steps.interval_join_slims, after=steps.top_slim),
+    "window after window": _then(steps.aggregate_cars, slims.aggregate_slim, slims.aggregate_slim),
+    "top after window": _then(steps.aggregate_cars, slims.top_slim),
+    "window after top": _then(steps.top_cars, slims.aggregate_slim, slims.filter_slim),
+    "process after flat map": _then(steps.flat_map_cars, slims.process_slim),
+    "process after process": _then(steps.process_cars, slims.process_slim),
+    "order after explode after batch": _then(steps.batch_cars, slims.explode_slim, slims.aggregate_slim),
+    "top after explode after flat map": _then(steps.flat_map_cars, slims.explode_slim, slims.top_slim),
+    "deduplicate after union": _with_ads(slims.union_slims, after=slims.deduplicate_slim),
+    "process after union": _with_ads(slims.union_slims, after=slims.process_slim),
+    "window after join": _with_ads(slims.join_slims, after=slims.aggregate_slim),
+    "top after interval join": _with_ads(slims.interval_join_slims, after=slims.top_slim),
     "deduplicate after co-group": _with_ads(
-        steps.cogroup_slims, before=steps.explode_cars, after=steps.deduplicate_slim
+        slims.cogroup_slims, before=steps.explode_cars, after=slims.deduplicate_slim
     ),
     "process after join of flat maps": _with_ads(
-        steps.join_slims, before=steps.flat_map_cars, after=steps.process_slim
+        slims.join_slims, before=steps.flat_map_cars, after=slims.process_slim
     ),
     "join of windows": _both_windowed,
     "shared prefixes": _shared,
