@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import penstock.sources as sources
     from penstock.engine.node import Node
     from penstock.scheduling.dispatch.rules import Rules
+    from penstock.service.service import Service
     from penstock.spark.runtime import Spark
 
 __version__ = "0.1.0"
@@ -76,6 +77,7 @@ max = max_
 _LAZY = {
     "Node": "penstock.engine.node",
     "Rules": "penstock.scheduling.dispatch.rules",
+    "Service": "penstock.service.service",
     "Spark": "penstock.spark.runtime",
     "connectors": "penstock.connectors",
     "detection": "penstock.detection",
@@ -84,7 +86,7 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    __all__ += ["Node", "Rules", "Spark", "connectors", "detection", "sinks", "sources"]
+    __all__ += ["Node", "Rules", "Service", "Spark", "connectors", "detection", "sinks", "sources"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
+from penstock.metrics.watch import PROGRESS_EVERY_S, Watch
 from penstock.query.builder import GraphBuilder
 from penstock.query.connectors import Sink, Source
 from penstock.query.durations import Duration
@@ -25,7 +28,38 @@ Outcome = TypeVar("Outcome", covariant=True)
 class Runtime(Protocol[Outcome]):
     """What can run a graph: ``penstock.Spark`` and ``penstock.Node``."""
 
-    def run(self, graph: Graph, *, name: str) -> Outcome: ...
+    def run(self, graph: Graph, *, name: str, watch: Watch) -> Outcome: ...
+
+
+class Host(Protocol):
+    """What a run tells of itself while it goes on: ``penstock.Service``."""
+
+    @property
+    def progress_every_s(self) -> float: ...
+
+    def open(self, watch: Watch) -> AbstractContextManager[None]: ...
+
+
+class Deployment(Protocol):
+    """What an app is run with by whoever runs its file: it goes before what the app itself says."""
+
+    @property
+    def service(self) -> Host: ...
+
+    def runtime(self, own: Runtime[Any] | None) -> Runtime[Any] | None: ...
+
+
+_deployment: ContextVar[Deployment | None] = ContextVar("deployment", default=None)
+
+
+@contextmanager
+def deployed(deployment: Deployment) -> Iterator[None]:
+    """Inside ``with``, apps are run so."""
+    token = _deployment.set(deployment)
+    try:
+        yield
+    finally:
+        _deployment.reset(token)
 
 
 @told
@@ -72,14 +106,14 @@ class App:
             raise QueryError("unknown format", detail=f"got {format!r}", hint="write 'text' or 'mermaid'")
 
     @overload
-    def run(self, on: None = None, *, share: bool = True) -> SparkSummary: ...
+    def run(self, on: None = None, *, share: bool = True, service: Host | None = None) -> SparkSummary: ...
 
     @overload
-    def run(self, on: Runtime[Outcome], *, share: bool = True) -> Outcome: ...
+    def run(self, on: Runtime[Outcome], *, share: bool = True, service: Host | None = None) -> Outcome: ...
 
-    def run(self, on: Runtime[Any] | None = None, *, share: bool = True) -> Any:
-        """Runs all queries until their sources end or Ctrl-C, on ``on``; without one on Spark, embedded in
-        this process."""
+    def run(self, on: Runtime[Any] | None = None, *, share: bool = True, service: Host | None = None) -> Any:
+        """Runs all queries until their sources end, Ctrl-C or SIGTERM, on ``on``; without one on Spark,
+        embedded in this process. A ``service`` tells how it goes, by logs and pages."""
         with Writing("run"):
             if not self._builder.sink_names:
                 raise QueryError(
@@ -90,7 +124,23 @@ class App:
             if on is not None and (isinstance(on, type) or not callable(getattr(on, "run", None))):
                 raise QueryError("not a runtime", detail=f"got {on!r}", hint="write on=ps.Node(workers=2)")
             graph = self.graph(share)
-        return (on or _default_runtime()).run(graph, name=self.name)
+        deployment = _deployment.get()
+        if deployment is not None:
+            on, service = deployment.runtime(on), deployment.service
+        return self._run_watched(graph, on or _default_runtime(), service)
+
+    def _run_watched(self, graph: Graph, runtime: Runtime[Any], service: Host | None) -> Any:
+        every_s = PROGRESS_EVERY_S if service is None else service.progress_every_s
+        watch = Watch(self.name, type(runtime).__name__, progress_every_s=every_s)
+        with nullcontext() if service is None else service.open(watch):
+            watch.starting(len(self._builder.sink_names), len(graph))
+            try:
+                summary = runtime.run(graph, name=self.name, watch=watch)
+            except BaseException as error:
+                watch.failed(error)
+                raise
+            watch.ended(summary)
+            return summary
 
     if not TYPE_CHECKING:
 

@@ -1,4 +1,4 @@
-"""The command line: ``penstock demo``, ``bench NAME``, ``cluster up``, ``checkpoint show``."""
+"""The command line: ``penstock run APP``, ``demo``, ``bench NAME``, ``cluster up``, ``checkpoint show``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import argparse
 import json
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
-from penstock.query.errors import PenstockError
+from penstock.query.errors import PenstockError, RunError
 from penstock.query.extras import Extra, needed
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command; a user's mistake is one line on standard error and exit code 2."""
+    """Runs a command; a user's mistake is one line on standard error and exit code 2, of a run that has
+    failed 1."""
     parsed = _parser().parse_args(arguments)
     try:
         return int(parsed.command(parsed))
     except PenstockError as error:
         print(f"penstock: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, RunError) else 2
     except KeyboardInterrupt:
         return 130
 
@@ -28,7 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="penstock", description="Adaptive stream processing for many queries."
     )
+    parser.add_argument("--version", action="version", version=f"penstock {version('penstock')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    _add_run(commands.add_parser("run", help="run the app of a file as a service"))
 
     demo = commands.add_parser("demo", help="many traffic queries over one stream of cars, with a live view")
     demo.add_argument("--queries", type=_positive, default=150)
@@ -43,6 +48,26 @@ def _parser() -> argparse.ArgumentParser:
     _add_cluster(commands.add_parser("cluster", help="a Spark cluster on this machine, to try things on"))
     _add_checkpoint(commands.add_parser("checkpoint", help="look at a checkpoint, go back, copy it"))
     return parser
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    run.add_argument("file", type=Path, help="a Python file that makes an app, and may run it")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file")
+    run.add_argument("--on", choices=["node", "spark"], help="the runtime")
+    run.add_argument("--port", type=int, help="of /metrics, /health and /ready; 0 takes a free one")
+    run.add_argument("--host", help="of these pages; loopback unless given, and another one needs a token")
+    run.add_argument("--log", choices=["text", "json"], help="how logs are written to standard error")
+    run.add_argument(
+        "--config", type=Path, help="settings as TOML; penstock.toml beside the file unless given"
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.NAME=VALUE",
+        help="one setting: node.workers=2",
+    )
+    run.set_defaults(command=_run)
 
 
 def _add_bench(bench: argparse.ArgumentParser) -> None:
@@ -100,6 +125,15 @@ def _add_cluster(cluster: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--folder", type=Path, default=Path(".penstock-cluster"), help="logs, work folders and state"
         )
+
+
+def _run(parsed: argparse.Namespace) -> int:
+    from penstock.service.run import run_file
+
+    named = {"run.on": parsed.on}
+    named |= {f"service.{name}": getattr(parsed, name) for name in ("port", "host", "log")}
+    settings = [f"{name}={value}" for name, value in named.items() if value is not None]
+    return run_file(parsed.file, parsed.arguments, [*parsed.set, *settings], parsed.config)
 
 
 def _demo(parsed: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.metrics.watch import Watch
 from penstock.query.graph import Graph
 from tests.query.stream.streams import Traffic
 
@@ -15,7 +16,7 @@ from tests.query.stream.streams import Traffic
 class Recorder:
     """A runtime that runs nothing."""
 
-    def run(self, graph: Graph, *, name: str) -> tuple[str, int]:
+    def run(self, graph: Graph, *, name: str, watch: Watch) -> tuple[str, int]:
         return name, len(graph)
 
 

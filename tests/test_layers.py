@@ -20,6 +20,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("cli",),
     ("demo",),
     ("view",),
+    ("service",),
     ("__init__",),
     ("app",),
     ("sources", "sinks", "detection"),

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from penstock.metrics.watch import Totals
+
 _REMEMBERED = 10_000  # newest batches that medians are taken over
 
 
@@ -168,6 +170,18 @@ class RunProgress:
     @property
     def p99_parts_ms(self) -> dict[str, float]:
         return self._parts(0.99)
+
+    def totals(self) -> Totals:
+        """The same in a few figures, alike for all runtimes."""
+        return Totals(
+            read=self.rows_in,
+            written=self.rows_out,
+            late=self.late,
+            failed=self.failed,
+            bad_records=self.bad_records,
+            waiting=0 if self.last is None else self.last.waiting,
+            written_by_query=dict(self.rows_out_by_query),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The figures, for JSON."""

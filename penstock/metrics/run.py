@@ -10,6 +10,7 @@ from penstock.metrics.histogram import LatencySnapshot
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.rebinding import RebindMetrics
 from penstock.metrics.routing import RoutingMetrics
+from penstock.metrics.watch import Totals
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,18 @@ class RunMetrics:
     def failed(self) -> dict[str, int]:
         """Events that were set aside, by the step whose function failed for them."""
         return {operator.id: operator.failed for operator in self.operators if operator.failed}
+
+    def totals(self, bad_records: int = 0) -> Totals:
+        """The same in a few figures, alike for all runtimes."""
+        return Totals(
+            read=self.read,
+            written=self.written,
+            late=self.late,
+            failed=sum(self.failed.values()),
+            bad_records=bad_records,
+            waiting=sum(operator.pending for operator in self.operators),
+            written_by_query={one.id: one.processed for one in self.operators if one.kind == "sink"},
+        )
 
     @property
     def busy_share(self) -> float:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from penstock.checkpoints.groups import check_no_groups
 from penstock.connectors.sizes import parsed_bytes
+from penstock.engine.seat.interrupts import Interrupts
 from penstock.engine.seat.settings import STOP_GRACE, Settings
 from penstock.metrics.batches import BatchProgress
+from penstock.metrics.watch import Watch
 from penstock.placement.query_groups import GroupPlanner
 from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import PenstockError
@@ -23,7 +25,6 @@ from penstock.spark.batches.summary import SparkSummary
 from penstock.spark.groups.groups import GroupsOption, check_option
 from penstock.spark.groups.run import GroupedRun
 from penstock.spark.places import places
-from penstock.spark.session.interrupts import Interrupts
 
 _POLL_S = 0.1
 _LEAST_BATCH_BYTES = 1 << 10
@@ -57,9 +58,9 @@ class Spark:
     ``unfenced`` allows a checkpoint where two runs cannot be kept apart, such as an object store: it is then
     up to you that there is one run at a time.
 
-    Ctrl-C ends the run after the batch at hand, or without it if it takes longer than ``stop_grace`` (None:
-    any time): the error then names the step or the sink that hangs. A second one ends it at once;
-    nothing is lost either way.
+    Ctrl-C or SIGTERM ends the run after the batch at hand, or without it if it takes longer than
+    ``stop_grace`` (None: any time): the error then names the step or the sink that hangs. A second one ends
+    the process at once; nothing is lost either way.
     """
 
     master: str = "local[*]"
@@ -169,11 +170,14 @@ class Spark:
         *,
         on_built: Callable[[int, int], None] | None = None,
         on_progress: Callable[[BatchProgress], None] | None = None,
+        watch: Watch | None = None,
     ) -> SparkSummary:
-        """Runs until the input ends or Ctrl-C, which lets the batch at hand end; a second one ends at once.
+        """Runs until the input ends, or Ctrl-C or SIGTERM, which let the batch at hand end; a second one ends
+        the process at once.
 
-        ``on_progress`` is called after every batch.
+        ``on_progress`` is called after every batch; ``watch`` hears how the run goes.
         """
+        watch = watch or Watch(name, type(self).__name__)
         with Interrupts() as interrupts:
             run: SparkRun | GroupedRun
             if self.groups is None:
@@ -181,7 +185,14 @@ class Spark:
             else:
                 run = self.start_groups(graph, name, on_built=on_built)
             run.on_progress = on_progress
+            watch.ready()
+            asked = False
             while not run.wait(_POLL_S):
+                watch.progress(run.progress.totals)
                 if interrupts.noted:
+                    if not asked:
+                        watch.stopping()
+                        asked = True
                     run.stop()
+            watch.progress(run.progress.totals)
             return run.finish()

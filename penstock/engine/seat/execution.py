@@ -25,6 +25,7 @@ from penstock.memory.coordinator import MemoryCoordinator
 from penstock.metrics.degree import merged_degrees
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
+from penstock.metrics.watch import Totals
 from penstock.query.errors import RunError
 from penstock.query.graph import Graph
 
@@ -137,6 +138,12 @@ class Execution:
             },
             degrees=merged_degrees((v.operator.step, v.operator.degree) for v in self._vertices),
             rebinding=self._runner.rebinding if isinstance(self._runner, BoundThreads) else None,
+        )
+
+    def totals(self) -> Totals:
+        """The run as it stands, in a few figures."""
+        return self.metrics().totals(
+            sum(v.source.bad_records for v in self._vertices if v.source is not None)
         )
 
     def summary(self) -> Summary:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.engine.seat.interrupts import handler_kept
 from penstock.spark.session.driver_memory import memory_settings
 from penstock.spark.session.errors import SparkError
-from penstock.spark.session.interrupts import handler_kept
 from penstock.spark.session.secrets import authentication, secret_of, start_java
 
 OLDEST_JAVA = 17

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run is under way: noted, not raised.
+"""Ctrl-C and SIGTERM while a run is under way: noted, not raised.
 
 PySpark's own handler cancels all jobs, the batch at hand among them, and raises in the middle of a call to
 the JVM, whose answer the next call would then take for its own.
@@ -16,29 +16,40 @@ from typing import Any
 
 
 class Interrupts:
-    """Inside ``with``, the first Ctrl-C is noted and the second ends the process at once. Does nothing
-    outside the main thread, where Python delivers no signals."""
+    """Inside ``with``, the first ``patience`` signals are counted and the next ends the process at once.
 
-    def __init__(self) -> None:
-        self.noted = False
-        self._before: Any = None
-        self._is_main = threading.current_thread() is threading.main_thread()
+    SIGTERM is left to whoever has a handler for it. Does nothing outside the main thread, where Python
+    delivers no signals.
+    """
+
+    def __init__(self, patience: int = 1) -> None:
+        self.count = 0
+        self._patience = patience
+        self._before: dict[signal.Signals, Any] = {}
+
+    @property
+    def noted(self) -> bool:
+        """Whether somebody has asked for the end."""
+        return self.count > 0
 
     def __enter__(self) -> Interrupts:
-        if self._is_main:
-            self._before = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._note)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._is_main:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.noted:
+        if self.count >= self._patience:
             os._exit(128 + number)
-        self.noted = True
+        self.count += 1
 
 
 @contextmanager

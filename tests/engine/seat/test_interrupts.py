@@ -1,4 +1,4 @@
-"""Ctrl-C is noted while a run is under way, and means what it meant before and after."""
+"""Ctrl-C and SIGTERM are noted while a run is under way, and means what it meant before and after."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ import threading
 
 import pytest
 
-from penstock.spark.session.interrupts import Interrupts, handler_kept
+from penstock.engine.seat.interrupts import Interrupts, handler_kept
 from tests.spark.processes import driver
 
 _PATIENCE_S = 240.0
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_run_with_its_summary_and_nothing_else() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_with_its_summary_and_nothing_else(number: signal.Signals) -> None:
     with driver("tests.spark.patterns.live_app") as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line == "batch 2\n":
                 break
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all that is in the foreground
+        if number is signal.SIGINT:  # as a terminal does: to all that is in the foreground
+            os.killpg(process.pid, number)
+        else:  # as a supervisor does
+            process.send_signal(number)
         said, errors = process.communicate(timeout=_PATIENCE_S)
     check_stopped(process.returncode, said, errors)
 
@@ -58,10 +62,25 @@ def test_the_first_ctrl_c_is_noted_and_the_handler_comes_back() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_sigterm_is_noted_unless_somebody_else_waits_for_it() -> None:
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupts.noted
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    theirs: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: theirs.append(number))
+    try:
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGTERM)
+            assert (interrupts.noted, theirs) == (False, [signal.SIGTERM])
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def test_the_second_ctrl_c_ends_the_process_at_once() -> None:
     program = (
         "import signal\n"
-        "from penstock.spark.session.interrupts import Interrupts\n"
+        "from penstock.engine.seat.interrupts import Interrupts\n"
         "with Interrupts():\n"
         "    signal.raise_signal(signal.SIGINT)\n"
         "    signal.raise_signal(signal.SIGINT)\n"

@@ -1,0 +1,1 @@
+"""Tests of what a run tells as a service, and of how its file is run."""
