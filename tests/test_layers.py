@@ -20,7 +20,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("cli",),
     ("demo",),
     ("view",),
-    ("service",),
+    ("service", "testing"),
     ("__init__",),
     ("app",),
     ("sources", "sinks", "detection"),

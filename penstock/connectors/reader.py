@@ -89,6 +89,12 @@ class Reader(ABC):
         end.
         """
 
+    @property
+    def reached_us(self) -> int | None:
+        """The event time that the partition itself said to have come to, before the events last read; None
+        if it said nothing: then the events say it."""
+        return None
+
     def created_ns(self) -> int | None:
         """When the event at ``offset - 1`` was due, on the clock of ``available``'s ``now_ns``; None if not
         paced.

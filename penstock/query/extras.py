@@ -23,6 +23,7 @@ class Extra(StrEnum):
     STORES = "stores"
     SERVICE = "service"
     VIEW = "view"
+    FRAMES = "frames"
     DEGREE = "degree"
     NETWORK = "network"
 

@@ -100,6 +100,10 @@ def test_a_node_needs_no_extra(absent: list[str]) -> None:
             "ps.sources.Mqtt('t')",
             "an MQTT source needs .*: 'paho' is missing; pip install 'penstock\\[mqtt\\]'",
         ),
+        (
+            "ps.sinks.Memory().to_polars()",
+            "Memory.to_polars needs .*: 'polars' is missing; pip install 'penstock\\[frames\\]'",
+        ),
         ("ps.detection.QueueingPlanner", "ps.detection.QueueingPlanner needs .*'penstock\\[degree\\]'"),
     ],
 )

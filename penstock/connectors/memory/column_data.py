@@ -19,8 +19,10 @@ def arrow_columns(data: Any, schema: Schema | None) -> dict[str, ArrowArray]:
         columns: dict[str, Any] = {name: data.column(name) for name in data.column_names}
     elif isinstance(data, Mapping):
         columns = dict(data)
-    elif hasattr(data, "columns") and hasattr(data, "dtypes"):
+    elif hasattr(data, "columns") and hasattr(data, "dtypes") and not hasattr(data, "to_arrow"):
         return arrow_columns(pa.Table.from_pandas(data, preserve_index=False), schema)
+    elif hasattr(data, "to_arrow"):  # Polars, DuckDB and others
+        return arrow_columns(data.to_arrow(), schema)
     else:
         raise QueryError(
             "columns must be a dict of arrays, an Arrow table or a data frame",

@@ -26,13 +26,14 @@ from penstock.query.types import DataType, Field, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 ColumnData = Mapping[str, "NDArray[Any] | Sequence[Any]"]
 _BATCH_ROWS = 65_536
 
 
 class Columns(NodeSource):
-    """Columns in memory: a dict of numpy arrays or lists, an Arrow table, or a pandas data frame.
+    """Columns in memory: a dict of numpy arrays or lists, an Arrow table, a pandas or Polars data frame.
 
     Types come from the data unless ``schema`` says otherwise; a column has nulls if it holds ``None``.
     ``repeat`` plays the data that many times (None: for ever), with the same event times each time.
@@ -45,7 +46,7 @@ class Columns(NodeSource):
 
     def __init__(
         self,
-        data: ColumnData | pa.Table | pd.DataFrame,
+        data: ColumnData | pa.Table | pd.DataFrame | pl.DataFrame,
         schema: Schema | Mapping[str, str | DataType] | None = None,
         *,
         repeat: int | None = 1,

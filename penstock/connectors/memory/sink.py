@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock.connectors.writer import BatchWriter, NodeSink, Resumed, Writer
 from penstock.memory.arrow import arrow_schema
 from penstock.query.errors import RunError
+from penstock.query.extras import Extra, needed
 from penstock.query.types import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 
 class Memory(NodeSink):
@@ -55,6 +60,24 @@ class Memory(NodeSink):
             if self._schema is None:
                 return pa.table({})
             return pa.Table.from_batches(self._all(), self._schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows so far, as an Arrow table: another word for ``table``."""
+        return self.table()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All rows so far, as a pandas data frame. Times are aware, in UTC."""
+        with needed(Extra.FRAMES, "Memory.to_pandas", "take to_arrow()"):
+            import pandas as pd  # noqa: F401 - which pyarrow would only miss in its own words
+        return self.table().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows so far, as a Polars data frame. Times are aware, in UTC."""
+        with needed(Extra.FRAMES, "Memory.to_polars", "take to_arrow()"):
+            import polars as pl
+        frame = pl.from_arrow(self.table())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows so far, as dicts; timestamps are integers, in microseconds since 1970."""

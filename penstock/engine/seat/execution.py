@@ -140,6 +140,25 @@ class Execution:
             rebinding=self._runner.rebinding if isinstance(self._runner, BoundThreads) else None,
         )
 
+    @property
+    def failed(self) -> bool:
+        """Whether something has gone wrong; ``finish`` raises it."""
+        return self._error is not None
+
+    def is_settled(self) -> bool:
+        """Whether nothing is left to do until sources have more.
+
+        Vertices stand in topological order: one that has nothing to do, and reads only such, stays so.
+        """
+        now_ns = time.perf_counter_ns()
+        for vertex in self._vertices:
+            source = vertex.source
+            if source is not None and not vertex.finished and source.available(now_ns):
+                return False
+            if vertex.in_turn or vertex.waiting() or vertex.in_turn:
+                return False
+        return not self._done.is_set()
+
     def totals(self) -> Totals:
         """The run as it stands, in a few figures."""
         return self.metrics().totals(

@@ -161,6 +161,9 @@ class SourceOperator(Operator):
                 break
             offset = reader.offset
             count = reader.read(columns, position, min(limit - taken, free))
+            reached_us = reader.reached_us
+            if reached_us is not None:
+                partition.latest_us = max(partition.latest_us, reached_us + self._lateness_us)
             if count:
                 self._stamp(partition, columns, position, count, offset)
                 if out is not None:

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial, reduce
@@ -268,6 +268,13 @@ class SparkRun:
     def failed(self) -> bool:
         """Whether something has gone wrong; ``finish`` raises it."""
         return self._error is not None and not isinstance(self._error, Stopping)
+
+    def has_come_to(self, positions: Mapping[str, int]) -> bool:
+        """Whether a batch has counted that read each of these sources, of one partition, so far."""
+        if self._driver is None:
+            return False
+        sources = self._driver.progress.sources
+        return all(sources[name][0].position >= position for name, position in positions.items())
 
     def set_tasks(self, tasks: int | None) -> None:
         """From the batch after next on, this many tasks share the keys; None: as many as the load asks for.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import penstock as ps
 from penstock.memory.arrow import batch_from_columns, write_batch
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -128,3 +130,20 @@ def test_discard_counts() -> None:
 def test_every_sink_states_its_guarantee() -> None:
     sinks = [Memory(), Console(), Callback(print), Discard(), Parquet("x"), Csv("x"), JsonLines("x")]
     assert all(len(sink.guarantee) > 10 for sink in sinks)
+
+
+def test_results_as_tables_of_other_libraries_and_back() -> None:
+    app, result, again = ps.App("tables"), ps.sinks.Memory(), ps.sinks.Memory()
+    schema = {"ts": "timestamp", "name": "string?", "x": "float64?"}
+    rows = [{"ts": 1_000_000, "name": "a", "x": 0.5}, {"ts": 2_000_000}]
+    app.sink("out", app.source("in", ps.sources.Rows(rows, schema), event_time="ts"), result)
+    app.run(on=ps.Node(workers=1))
+    table, pandas, polars = result.to_arrow(), result.to_pandas(), result.to_polars()
+    moments = [datetime(1970, 1, 1, 0, 0, second, tzinfo=UTC) for second in (1, 2)]
+    assert table.column("ts").to_pylist() == list(pandas["ts"]) == list(polars["ts"]) == moments
+    assert table.column("name").to_pylist() == list(polars["name"]) == ["a", None]
+    for number, frame in enumerate((table, pandas, polars)):
+        copy = ps.App("again")
+        copy.sink("out", copy.source("in", ps.sources.Columns(frame, schema), event_time="ts"), again)
+        copy.run(on=ps.Node(workers=1))
+        assert again.to_arrow() == table, number
