@@ -31,7 +31,7 @@ class Runtime(Protocol[Outcome]):
     def run(self, graph: Graph, *, name: str, watch: Watch) -> Outcome: ...
 
 
-class Host(Protocol):
+class Teller(Protocol):
     """What a run tells of itself while it goes on: ``penstock.Service``."""
 
     @property
@@ -40,26 +40,26 @@ class Host(Protocol):
     def open(self, watch: Watch) -> AbstractContextManager[None]: ...
 
 
-class Deployment(Protocol):
+class Launch(Protocol):
     """What an app is run with by whoever runs its file: it goes before what the app itself says."""
 
     @property
-    def service(self) -> Host: ...
+    def service(self) -> Teller: ...
 
     def runtime(self, own: Runtime[Any] | None) -> Runtime[Any] | None: ...
 
 
-_deployment: ContextVar[Deployment | None] = ContextVar("deployment", default=None)
+_launch: ContextVar[Launch | None] = ContextVar("launch", default=None)
 
 
 @contextmanager
-def deployed(deployment: Deployment) -> Iterator[None]:
+def launched(launch: Launch) -> Iterator[None]:
     """Inside ``with``, apps are run so."""
-    token = _deployment.set(deployment)
+    token = _launch.set(launch)
     try:
         yield
     finally:
-        _deployment.reset(token)
+        _launch.reset(token)
 
 
 @told
@@ -106,12 +106,14 @@ class App:
             raise QueryError("unknown format", detail=f"got {format!r}", hint="write 'text' or 'mermaid'")
 
     @overload
-    def run(self, on: None = None, *, share: bool = True, service: Host | None = None) -> SparkSummary: ...
+    def run(self, on: None = None, *, share: bool = True, service: Teller | None = None) -> SparkSummary: ...
 
     @overload
-    def run(self, on: Runtime[Outcome], *, share: bool = True, service: Host | None = None) -> Outcome: ...
+    def run(self, on: Runtime[Outcome], *, share: bool = True, service: Teller | None = None) -> Outcome: ...
 
-    def run(self, on: Runtime[Any] | None = None, *, share: bool = True, service: Host | None = None) -> Any:
+    def run(
+        self, on: Runtime[Any] | None = None, *, share: bool = True, service: Teller | None = None
+    ) -> Any:
         """Runs all queries until their sources end, Ctrl-C or SIGTERM, on ``on``; without one on Spark,
         embedded in this process. A ``service`` tells how it goes, by logs and pages."""
         with Writing("run"):
@@ -124,12 +126,12 @@ class App:
             if on is not None and (isinstance(on, type) or not callable(getattr(on, "run", None))):
                 raise QueryError("not a runtime", detail=f"got {on!r}", hint="write on=ps.Node(workers=2)")
             graph = self.graph(share)
-        deployment = _deployment.get()
-        if deployment is not None:
-            on, service = deployment.runtime(on), deployment.service
+        launch = _launch.get()
+        if launch is not None:
+            on, service = launch.runtime(on), launch.service
         return self._run_watched(graph, on or _default_runtime(), service)
 
-    def _run_watched(self, graph: Graph, runtime: Runtime[Any], service: Host | None) -> Any:
+    def _run_watched(self, graph: Graph, runtime: Runtime[Any], service: Teller | None) -> Any:
         every_s = PROGRESS_EVERY_S if service is None else service.progress_every_s
         watch = Watch(self.name, type(runtime).__name__, progress_every_s=every_s)
         with nullcontext() if service is None else service.open(watch):

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 PROGRESS_EVERY_S = 10.0
 
 
-class State(StrEnum):
+class Phase(StrEnum):
     """What a run is at."""
 
     STARTING = "starting"  # operators are built, kernels compiled
@@ -44,7 +44,7 @@ class Standing:
 
     name: str
     runtime: str
-    state: State
+    state: Phase
     elapsed_s: float
     totals: Totals
     error: str = ""
@@ -68,14 +68,14 @@ class Watch:
         self._clock, self._began_s = clock, clock()
         self._every_s, self._told_s = progress_every_s, clock()
         self._lock = threading.Lock()
-        self._standing = Standing(name, runtime, State.STARTING, 0.0, Totals())
+        self._standing = Standing(name, runtime, Phase.STARTING, 0.0, Totals())
         self._ask: Callable[[], Totals] = Totals
 
     @property
     def standing(self) -> Standing:
         """The run as it stands."""
         with self._lock:
-            if self._standing.state in (State.ENDED, State.FAILED):
+            if self._standing.state in (Phase.ENDED, Phase.FAILED):
                 return self._standing
             return replace(self._standing, elapsed_s=self._elapsed_s, totals=self._ask())
 
@@ -90,7 +90,7 @@ class Watch:
 
     def ready(self) -> None:
         """From now on events are taken."""
-        self._change(State.READY)
+        self._change(Phase.READY)
         self._tell(f"is ready after {self._elapsed_s:.1f} s")
 
     def progress(self, ask: Callable[[], Totals]) -> None:
@@ -107,18 +107,18 @@ class Watch:
 
     def stopping(self) -> None:
         """Somebody has asked the run to end."""
-        self._change(State.STOPPING)
+        self._change(Phase.STOPPING)
         self._tell("was asked to stop: what is on its way is still processed")
 
     def ended(self, summary: object) -> None:
         """The run has ended as it should."""
-        self._change(State.ENDED)
+        self._change(Phase.ENDED)
         self._tell(f"has ended: {summary}")
 
     def failed(self, error: BaseException) -> None:
         """The run has ended by an error, which whoever started it is told too."""
         said = str(error) or type(error).__name__
-        self._change(State.FAILED, said)
+        self._change(Phase.FAILED, said)
         if _log.hasHandlers():  # else Python would print it, and then print it again
             self._tell(f"has failed: {said}", level=logging.ERROR, error=said)
 
@@ -126,7 +126,7 @@ class Watch:
     def _elapsed_s(self) -> float:
         return self._clock() - self._began_s
 
-    def _change(self, state: State, error: str = "") -> None:
+    def _change(self, state: Phase, error: str = "") -> None:
         with self._lock:
             self._standing = replace(
                 self._standing, state=state, error=error, elapsed_s=self._elapsed_s, totals=self._ask()

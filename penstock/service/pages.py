@@ -11,7 +11,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
-from penstock.metrics.watch import Standing, State, Watch
+from penstock.metrics.watch import Phase, Standing, Watch
 from penstock.query.errors import PenstockError
 from penstock.query.extras import Extra, needed
 
@@ -74,9 +74,9 @@ class Answers:
             case "/metrics":
                 return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
             case "/health":
-                return _standing_page(standing, standing.state is not State.FAILED)
+                return _standing_page(standing, standing.state is not Phase.FAILED)
             case "/ready":
-                return _standing_page(standing, standing.state is State.READY)
+                return _standing_page(standing, standing.state is Phase.READY)
             case _:
                 pages = b"/metrics /health /ready\n"
                 return HTTPStatus.NOT_FOUND, "text/plain", pages
@@ -107,7 +107,7 @@ class _Figures(Collector):
         state = GaugeMetricFamily(
             "penstock_run_state", "1 for the state that the run is in", labels=["run", "state"]
         )
-        for one in State:
+        for one in Phase:
             state.add_metric((*run, one.value), float(one is standing.state))
         yield state
         elapsed = GaugeMetricFamily("penstock_run_seconds", "How long the run has gone on", labels=["run"])

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.app import App, Runtime, deployed
+from penstock.app import App, Runtime, launched
 from penstock.query.errors import PenstockError
-from penstock.service.settings import FILE, Settings, settings_of
+from penstock.service.settings import FILE, OutsideSettings, settings_of
 
 
-class Deployment:
-    """Whoever runs an app inside ``deployed`` runs it as the settings say."""
+class FileLaunch:
+    """Whoever runs an app inside ``launched`` runs it as the settings say."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: OutsideSettings) -> None:
         self._settings, self.service = settings, settings.service()
         self.runs = 0
 
@@ -37,14 +37,14 @@ def run_file(
     Returns the exit code; whatever goes wrong is raised.
     """
     beside = file.parent / FILE
-    deployment = Deployment(settings_of(settings, file=config or (beside if beside.exists() else None)))
+    launch = FileLaunch(settings_of(settings, file=config or (beside if beside.exists() else None)))
     if not file.is_file():
         raise PenstockError(f"there is no file '{file}'; write penstock run app.py")
     sys.argv[:] = [str(file), *arguments]
     sys.path.insert(0, str(file.parent.absolute()))
-    with deployed(deployment):
+    with launched(launch):
         names = runpy.run_path(str(file), run_name="__main__")
-        if not deployment.runs:
+        if not launch.runs:
             _app_in(names, file).run()
     return 0
 

@@ -1,4 +1,4 @@
-"""Settings of a run from outside of its code: the command line before the environment before a file."""
+"""Settings of a run from outside of its code: the command line, then the environment, then a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RUN = ("on",)
 
 
 @dataclass(frozen=True)
-class Setting:
+class OutsideSetting:
     """One value, and where it was said."""
 
     value: Any
@@ -35,10 +35,10 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Settings:
+class OutsideSettings:
     """Settings by section: ``run``, ``node``, ``spark``, ``service``."""
 
-    sections: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
+    sections: Mapping[str, Mapping[str, OutsideSetting]] = field(default_factory=dict)
 
     def runtime(self, own: Runtime[Any] | None) -> Runtime[Any] | None:
         """What to run on: what the app itself says, where nothing here says otherwise."""
@@ -78,18 +78,18 @@ def settings_of(
     arguments: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
-) -> Settings:
+) -> OutsideSettings:
     """The settings of arguments ``section.name=value``, then of the environment, then of a file."""
-    sections: dict[str, dict[str, Setting]] = {}
+    sections: dict[str, dict[str, OutsideSetting]] = {}
     said = [*_of_file(file), *_of_environment(os.environ if environment is None else environment)]
     for section, name, setting in [*said, *_of_arguments(arguments)]:  # the last one counts
         if section not in _SECTIONS:
             raise _unknown("section", section, setting, _SECTIONS)
         sections.setdefault(section, {})[name] = setting
-    return Settings(sections)
+    return OutsideSettings(sections)
 
 
-def _of_file(file: Path | None) -> Iterable[tuple[str, str, Setting]]:
+def _of_file(file: Path | None) -> Iterable[tuple[str, str, OutsideSetting]]:
     if file is None:
         return
     try:
@@ -109,24 +109,24 @@ def _of_file(file: Path | None) -> Iterable[tuple[str, str, Setting]]:
                 raise PenstockError(
                     f"a token does not belong into a file: '{file}'; set PENSTOCK_SERVICE_TOKEN instead"
                 )
-            yield section, name, Setting(value, f"'{file}'")
+            yield section, name, OutsideSetting(value, f"'{file}'")
 
 
-def _of_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str, Setting]]:
+def _of_environment(environment: Mapping[str, str]) -> Iterable[tuple[str, str, OutsideSetting]]:
     for variable, text in sorted(environment.items()):
         section, _, name = variable.removeprefix(_PREFIX).lower().partition("_")
         if variable.startswith(_PREFIX) and section in _SECTIONS and name:
             secret = (section, name) == ("service", "token")
-            yield section, name, Setting(text if secret else _value(text), variable)
+            yield section, name, OutsideSetting(text if secret else _value(text), variable)
 
 
-def _of_arguments(arguments: Iterable[str]) -> Iterable[tuple[str, str, Setting]]:
+def _of_arguments(arguments: Iterable[str]) -> Iterable[tuple[str, str, OutsideSetting]]:
     for argument in arguments:
         place, equals, text = argument.partition("=")
         section, dot, name = place.partition(".")
         if not (equals and dot and name):
             raise PenstockError(f"a setting is SECTION.NAME=VALUE: got {argument!r}; e.g. node.workers=2")
-        yield section, name, Setting(_value(text), f"the argument {place}")
+        yield section, name, OutsideSetting(_value(text), f"the argument {place}")
 
 
 def _value(text: str) -> Any:
@@ -138,13 +138,13 @@ def _value(text: str) -> Any:
     return value if isinstance(value, bool | int | float | list | dict) else text
 
 
-def _checked(setting: Setting, section: str, name: str, known: Iterable[str]) -> Any:
+def _checked(setting: OutsideSetting, section: str, name: str, known: Iterable[str]) -> Any:
     if name not in known:
         raise _unknown("setting", f"{section}.{name}", setting, [f"{section}.{one}" for one in known])
     return setting.value
 
 
-def _unknown(what: str, name: str, setting: Setting, known: Iterable[str]) -> PenstockError:
+def _unknown(what: str, name: str, setting: OutsideSetting, known: Iterable[str]) -> PenstockError:
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1)
     meant = f"did you mean '{close[0]}'? " if close else ""

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from penstock.metrics.watch import State, Totals, Watch
+from penstock.metrics.watch import Phase, Totals, Watch
 
 
 class Clock:
@@ -23,15 +23,15 @@ def test_every_change_of_state_is_told(caplog: pytest.LogCaptureFixture) -> None
     caplog.set_level(logging.INFO, "penstock")
     clock = Clock()
     watch = Watch("cars", "Node", clock=clock)
-    assert watch.standing.state is State.STARTING
+    assert watch.standing.state is Phase.STARTING
     watch.starting(2, 7)
     clock.now_s = 1.5
     watch.ready()
-    assert watch.standing.state is State.READY
+    assert watch.standing.state is Phase.READY
     watch.stopping()
-    assert watch.standing.state is State.STOPPING
+    assert watch.standing.state is Phase.STOPPING
     watch.ended("stopped after 2.0 s")
-    assert watch.standing.state is State.ENDED
+    assert watch.standing.state is Phase.ENDED
     assert caplog.messages == [
         "run 'cars' starts on Node: 2 queries, 7 operators",
         "run 'cars' is ready after 1.5 s",
@@ -57,7 +57,7 @@ def test_progress_is_told_once_in_a_while_and_asked_for_at_any_time(caplog: pyte
 def test_a_failure_is_an_error_and_stays(caplog: pytest.LogCaptureFixture) -> None:
     watch = Watch("cars", "Node")
     watch.failed(ValueError("no such lane"))
-    assert (watch.standing.state, watch.standing.error) == (State.FAILED, "no such lane")
+    assert (watch.standing.state, watch.standing.error) == (Phase.FAILED, "no such lane")
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
         ("ERROR", "run 'cars' has failed: no such lane")
     ]
