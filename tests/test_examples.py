@@ -47,7 +47,9 @@ def test_examples_use_public_names_only() -> None:
     for example in EXAMPLES:
         for node in ast.walk(ast.parse(example.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "penstock":
-                assert node.module in ("penstock", "penstock.detection"), f"{example.name}: {node.module}"
+                assert node.module in ("penstock", "penstock.detection", "penstock.testing"), (
+                    f"{example.name}: {node.module}"
+                )
 
 
 def test_the_readme_lists_every_example() -> None:
