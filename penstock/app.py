@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
 
+from penstock.metrics.silence import Silence, meetings
 from penstock.metrics.watch import PROGRESS_EVERY_S, Watch
 from penstock.query.builder import GraphBuilder
 from penstock.query.connectors import Sink, Source
@@ -133,7 +134,8 @@ class App:
 
     def _run_watched(self, graph: Graph, runtime: Runtime[Any], service: Teller | None) -> Any:
         every_s = PROGRESS_EVERY_S if service is None else service.progress_every_s
-        watch = Watch(self.name, type(runtime).__name__, progress_every_s=every_s)
+        silence = Silence(meetings(graph))
+        watch = Watch(self.name, type(runtime).__name__, silence=silence, progress_every_s=every_s)
         with nullcontext() if service is None else service.open(watch):
             watch.starting(len(self._builder.sink_names), len(graph))
             try:

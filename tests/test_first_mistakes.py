@@ -274,3 +274,23 @@ def test_a_function_that_raises_is_named_with_its_line_and_its_query() -> None:
     text = str(caught.value)
     assert "raised ZeroDivisionError: division by zero" in text
     assert f" of query 'inverses' at {__file__}:{line}, event " in text
+
+
+class Remembers(ps.ProcessFunction):
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.seen = 0
+
+    def on_event(self, event: dict[str, Any], context: ps.Context) -> list[dict[str, Any]]:
+        self.seen += 1
+        return []
+
+
+def test_an_attribute_that_is_set_during_a_run_is_refused() -> None:
+    function = Remembers(3)
+    function.limit = 4  # before a run it is nobody's state
+    app = ps.App("first")
+    stream = app.source("cars", ps.sources.Rows(ROWS, CARS), event_time="ts")
+    app.sink("out", stream.key_by("lane").process(function, output={"n": "int64"}), ps.sinks.Discard())
+    with pytest.raises(PenstockError, match="'seen' is set while the run goes on: all keys would share it"):
+        app.run(on=ps.Node(workers=1))

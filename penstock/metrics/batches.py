@@ -181,6 +181,7 @@ class RunProgress:
             bad_records=self.bad_records,
             waiting=0 if self.last is None else self.last.waiting,
             written_by_query=dict(self.rows_out_by_query),
+            heard={} if self.last is None else dict(self.last.watermark_us),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from penstock.metrics.degree import DegreeMetrics
@@ -56,7 +57,7 @@ class RunMetrics:
         """Events that were set aside, by the step whose function failed for them."""
         return {operator.id: operator.failed for operator in self.operators if operator.failed}
 
-    def totals(self, bad_records: int = 0) -> Totals:
+    def totals(self, bad_records: int = 0, heard: Mapping[str, object] | None = None) -> Totals:
         """The same in a few figures, alike for all runtimes."""
         return Totals(
             read=self.read,
@@ -66,6 +67,7 @@ class RunMetrics:
             bad_records=bad_records,
             waiting=sum(operator.pending for operator in self.operators),
             written_by_query={one.id: one.processed for one in self.operators if one.kind == "sink"},
+            heard=heard or {},
         )
 
     @property

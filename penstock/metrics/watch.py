@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from penstock.metrics.silence import Silence
+
 _log = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S = 10.0
@@ -36,6 +38,8 @@ class Totals:
     bad_records: int = 0
     waiting: int = 0  # events that are there and not processed, as far as it is known
     written_by_query: Mapping[str, int] = field(default_factory=dict)
+    #: Of each source that has not ended, what changes when something comes from it.
+    heard: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,13 @@ class Watch:
         name: str,
         runtime: str,
         *,
+        silence: Silence | None = None,
         progress_every_s: float = PROGRESS_EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock, self._began_s = clock, clock()
         self._every_s, self._told_s = progress_every_s, clock()
+        self._silence = silence or Silence({})
         self._lock = threading.Lock()
         self._standing = Standing(name, runtime, Phase.STARTING, 0.0, Totals())
         self._ask: Callable[[], Totals] = Totals
@@ -101,6 +107,8 @@ class Watch:
         if due:
             self._told_s = self._clock()
             totals = self.standing.totals
+            for warning in self._silence.look(self._clock(), totals.heard):
+                self._tell(warning, level=logging.WARNING)
             self._tell(
                 f"{totals.read:,} events read, {totals.written:,} rows written, {totals.waiting:,} waiting"
             )

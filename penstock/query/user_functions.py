@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from weakref import WeakValueDictionary
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,26 @@ class Context:
         self.timers.clear()
 
 
+#: Functions that a run calls: by their id, as one may say that it equals another.
+_running: WeakValueDictionary[int, ProcessFunction] = WeakValueDictionary()
+
+
 class ProcessFunction:
-    """A function per key with state and timers. Subclass it; whatever must last belongs in ``context.state``.
+    """A function per key with state and timers. Subclass it; whatever must last belongs in ``context.state``:
+    an attribute would be one for all keys, and gone after a restart, so that none can be set during a run.
 
     Events of one key come in (event time, source, offset) order, and a timer fires before any event of its
     time or later. Rows returned are dicts of the declared output columns; their event time is that of the
     event or timer.
     """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _running.get(id(self)) is self:
+            raise AttributeError(
+                f"'{name}' is set while the run goes on: all keys would share it, and a restart would lose "
+                f"it; declare state={{'{name}': ...}} and set context.state['{name}']"
+            )
+        super().__setattr__(name, value)
 
     def on_event(self, event: dict[str, Any], context: Context) -> Iterable[dict[str, Any]]:
         """Called for every event; returns rows."""
@@ -85,6 +99,11 @@ class ProcessFunction:
     def on_timer(self, time_us: int, context: Context) -> Iterable[dict[str, Any]]:
         """Called for every timer, with the time that was set; returns rows."""
         return ()
+
+
+def runs_now(function: ProcessFunction) -> None:
+    """From now on attributes of the function are refused."""
+    _running[id(function)] = function
 
 
 def returns_nothing(function: object) -> bool:

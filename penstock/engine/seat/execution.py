@@ -161,9 +161,10 @@ class Execution:
 
     def totals(self) -> Totals:
         """The run as it stands, in a few figures."""
-        return self.metrics().totals(
-            sum(v.source.bad_records for v in self._vertices if v.source is not None)
-        )
+        sources = [vertex for vertex in self._vertices if vertex.source is not None]
+        metrics, reading = self.metrics(), {v.operator.id for v in sources if not v.finished}
+        bad_records = sum(v.source.bad_records for v in sources if v.source is not None)
+        return metrics.totals(bad_records, {source: metrics[source].processed for source in reading})
 
     def summary(self) -> Summary:
         return Summary(

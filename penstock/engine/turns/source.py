@@ -3,8 +3,10 @@ has come."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numba
@@ -19,6 +21,8 @@ from penstock.query.steps import SourceSpec
 
 if TYPE_CHECKING:
     from penstock.connectors.reader import BadRecord, NodeSource, Reader
+
+_log = logging.getLogger(__name__)
 
 _SOURCE_SHIFT, _PARTITION_SHIFT = 56, 44  # $order = source | partition | offset
 MARKER_EVERY_MS = 50  # a latency marker, unless the settings say otherwise
@@ -57,6 +61,7 @@ class SourceOperator(Operator):
         self.bad_records = 0
         self.finished = False
         self.is_full = False
+        self._disorder_told = self._unit_told = False
         self.has_more = False  # by its last turn, which took all that it was allowed to
 
     def open(self) -> None:
@@ -177,11 +182,13 @@ class SourceOperator(Operator):
     def _stamp(self, partition: Partition, columns: Columns, start: int, count: int, offset: int) -> None:
         layout, stop = self._layout, start + count
         times = columns[self._time]
+        if partition.latest_us == START_OF_TIME:
+            self._check_unit(int(times[start]))
         if LATE in layout:
             late = columns[layout.data(LATE)]
             partition.latest_us = _flag_late(times, late, start, stop, partition.latest_us, self._lateness_us)
         elif self._ordered:
-            partition.latest_us = max(partition.latest_us, int(times[stop - 1]))
+            self._check_order(partition, times, start, stop, offset)
         else:
             partition.latest_us = max(partition.latest_us, int(times[start:stop].max()))
         if TIME in layout:
@@ -191,6 +198,35 @@ class SourceOperator(Operator):
                 (self._number << _SOURCE_SHIFT) | (partition.reader.partition << _PARTITION_SHIFT) | offset
             )
             columns[layout.data(ORDER)][start:stop] = np.arange(first, first + count)
+
+    def _check_order(
+        self, partition: Partition, times: NDArray[np.int64], start: int, stop: int, offset: int
+    ) -> None:
+        place = _first_disorder(times, start, stop, partition.latest_us)
+        if place >= 0 and not self._disorder_told:
+            self._disorder_told = True
+            _log.warning(
+                "source '%s' promises order and breaks it: event %d of partition %d lies before one in front "
+                "of it, and windows may miss it; leave out ordered=True, and give app.source a lateness",
+                self.id,
+                offset + place - start,
+                partition.reader.partition,
+            )
+        latest_us = int(times[stop - 1]) if place < 0 else int(times[start:stop].max())
+        partition.latest_us = max(partition.latest_us, latest_us)
+
+    def _check_unit(self, time_us: int) -> None:
+        unit = suspected_unit(time_us)
+        if unit is not None and not self._unit_told:
+            self._unit_told = True
+            _log.warning(
+                "source '%s': event times look like %s: %d is taken for microseconds since 1970, which is "
+                "%s; make microseconds or datetimes of them where the events are made",
+                self.id,
+                unit,
+                time_us,
+                _moment(time_us),
+            )
 
     def _advance(self, outbox: deque[Mark]) -> None:
         open_partitions = [p.latest_us for p in self._partitions if not p.reader.finished]
@@ -229,6 +265,39 @@ class Partition:
     def __init__(self, reader: Reader, latest_us: int = START_OF_TIME) -> None:
         self.reader = reader
         self.latest_us = latest_us
+
+
+#: From 2000 to 2100: a time that lies there in another unit, and not in microseconds, is one of that unit.
+_FIRST_S, _LAST_S = 946_684_800, 4_102_444_800
+_UNITS = {"seconds": 1, "milliseconds": 1_000, "nanoseconds": 1_000_000_000}
+
+
+def suspected_unit(time: int) -> str | None:
+    """The unit in which a time is one of our days, if it is none in microseconds.
+
+    >>> suspected_unit(1_700_000_000_000), suspected_unit(1_700_000_000_000_000), suspected_unit(42)
+    ('milliseconds', None, None)
+    """
+    for unit, per_second in _UNITS.items():
+        if _FIRST_S <= time // per_second < _LAST_S:
+            return unit
+    return None
+
+
+def _moment(time_us: int) -> str:
+    try:
+        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us):%Y-%m-%d}"
+    except OverflowError:
+        return "beyond the year 9999"
+
+
+@numba.njit("int64(int64[::1], int64, int64, int64)", nogil=True, cache=True, boundscheck=False)
+def _first_disorder(times: NDArray[np.int64], start: int, stop: int, latest_us: int) -> int:
+    for k in range(start, stop):
+        if times[k] < latest_us:
+            return k
+        latest_us = times[k]
+    return -1
 
 
 @numba.njit(

@@ -30,7 +30,7 @@ from penstock.query.errors import FunctionError
 from penstock.query.graph import Port
 from penstock.query.steps import ProcessSpec
 from penstock.query.types import DataType, Field, Schema
-from penstock.query.user_functions import Context
+from penstock.query.user_functions import Context, runs_now
 from penstock.state.keys import KeyWords
 from penstock.state.tables import StateFormat, StateRows, key_fields
 
@@ -71,6 +71,7 @@ class Process(Operator):
         self._key_reader = RowReader(layout, self.strings, spec.keys)
         self._key_names = spec.keys
         self._key_types = [layout.field(name).dtype for name in spec.keys]
+        runs_now(spec.function)
         name = type(spec.function).__qualname__
         queries = build.node.queries
         self._on_event = UserFunction(self.id, spec.function.on_event, f"{name}.on_event", queries)
