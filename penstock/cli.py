@@ -103,7 +103,12 @@ def _add_checkpoint(checkpoint: argparse.ArgumentParser) -> None:
     )
     rollback.set_defaults(command=_checkpoint_rollback)
     copy = actions.add_parser("copy", help="copy the newest version, while a run goes on")
-    for action in (show, verify, rollback, copy):
+    diff = actions.add_parser(
+        "diff", help="what an app would go on with; the exit code is 1 if state is lost"
+    )
+    diff.add_argument("app", type=Path, help="the app's file, which is not run further than to its app.run()")
+    diff.set_defaults(command=_checkpoint_diff)
+    for action in (show, verify, rollback, copy, diff):
         action.add_argument("checkpoint", help="the folder or address that runs are given")
     copy.add_argument("target", help="a folder that is not there")
     copy.set_defaults(command=_checkpoint_copy)
@@ -201,6 +206,14 @@ def _checkpoint_rollback(parsed: argparse.Namespace) -> int:
     went_back = roll_back(parsed.checkpoint, parsed.to, group=parsed.group, leave_sinks=parsed.leave_sinks)
     print(went_back.text())
     return 0
+
+
+def _checkpoint_diff(parsed: argparse.Namespace) -> int:
+    from penstock.service.upgrade import upgrade_of
+
+    upgrade = upgrade_of(parsed.app, parsed.checkpoint)
+    print(upgrade.text())
+    return 1 if upgrade.drops_state else 0
 
 
 def _checkpoint_copy(parsed: argparse.Namespace) -> int:

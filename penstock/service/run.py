@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,12 @@ def run_file(
     with launched(launch):
         names = runpy.run_path(str(file), run_name="__main__")
         if not launch.runs:
-            _app_in(names, file).run()
+            app_in(names, file).run()
     return 0
 
 
-def _app_in(names: dict[str, Any], file: Path) -> App:
+def app_in(names: Mapping[str, Any], file: Path) -> App:
+    """The one app among the names that a file has given."""
     apps = [value for value in names.values() if isinstance(value, App)]
     if len(apps) == 1:
         return apps[0]
