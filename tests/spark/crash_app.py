@@ -132,8 +132,8 @@ POINTS = {
     # the driver, in the order of a batch
     "sink opened": ("penstock.connectors.files.table_folder:TableFolder.__init__", "after", "driver"),
     "first manifest": ("penstock.state.store:StateStore.commit", "before", "driver"),
-    "sinks begun": ("penstock.spark.batches.run:begin_writers", "after", "driver"),
-    "deliveries known": ("penstock.spark.batches.run:deliveries", "after", "driver"),
+    "sinks begun": ("penstock.spark.batches.opening:begin_writers", "after", "driver"),
+    "deliveries known": ("penstock.spark.batches.opening:deliveries", "after", "driver"),
     "batch begins": ("penstock.spark.batches.driver:Driver.run", "before", "driver"),
     "rows collected": ("penstock.spark.batches.driver:deliver", "before", "driver"),
     "one sink written": (

@@ -184,7 +184,7 @@ def test_a_new_run_that_fails_before_its_first_batch_is_started_anew(
     runtime = ps.Spark(checkpoint=tmp_path / "checkpoint", batch_events=40)
     for fails_at in ("begin_writers", "deliveries"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(f"penstock.spark.batches.run.{fails_at}", _fails)
+            patch.setattr(f"penstock.spark.batches.opening.{fails_at}", _fails)
             with pytest.raises(RunError, match="no power"):
                 runtime.start(build(out).graph(), "deliveries")
         assert newest(tmp_path / "checkpoint").deliveries == {}

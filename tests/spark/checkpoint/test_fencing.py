@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.metrics.batches import BatchProgress
-from penstock.spark.batches import run as run_module
+from penstock.spark.batches import opening
 from penstock.state.errors import StateError
 from penstock.state.store import StateStore
 from tests.spark.checkpoint.test_resume import check, expected_of, lanes, stopped_after, written
@@ -64,9 +64,9 @@ def test_of_two_that_start_at_once_the_loser_has_touched_nothing(
         take_over(checkpoint)  # both have read the same version, the other is quicker
         return opened
 
-    open_writers = run_module.open_writers
+    open_writers = opening.open_writers
     with monkeypatch.context() as patched:
-        patched.setattr(run_module, "open_writers", beaten)
+        patched.setattr(opening, "open_writers", beaten)
         with pytest.raises(StateError, match=r"^another run has taken over the checkpoint: '"):
             lanes(tmp_path / "out").run(on=runtime)
     assert contents(tmp_path / "out") == before
