@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, overload
 
 from penstock.metrics.silence import Silence, meetings
+from penstock.metrics.summary import Outcome
 from penstock.metrics.watch import PROGRESS_EVERY_S, Watch
 from penstock.query.builder import GraphBuilder
 from penstock.query.connectors import Sink, Source
@@ -23,13 +24,13 @@ from penstock.query.stream.stream import Stream
 if TYPE_CHECKING:
     from penstock.spark.batches.summary import SparkSummary
 
-Outcome = TypeVar("Outcome", covariant=True)
-
 
 class Runtime(Protocol[Outcome]):
     """What can run a graph: ``penstock.Spark`` and ``penstock.Node``."""
 
-    def run(self, graph: Graph, *, name: str, watch: Watch) -> Outcome: ...
+    def run(self, graph: Graph, *, name: str, watch: Watch) -> Outcome:
+        """Runs to the end, and says what the run came to; ``watch`` hears how it goes."""
+        ...
 
 
 class Teller(Protocol):

@@ -16,7 +16,7 @@ from penstock.app import App
 from penstock.connectors.memory.callback import Callback
 from penstock.connectors.memory.generator import Generator
 from penstock.engine.node import Node
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.query.types import Schema
 
 _SINK_RATE = 500_000.0  # events/s that the slow sink can take
@@ -85,7 +85,7 @@ def run(options: Options) -> Report:
     )
 
 
-def _run(node: Node, replay: YahooReplay, seconds: float) -> tuple[SlowSink, Summary, int]:
+def _run(node: Node, replay: YahooReplay, seconds: float) -> tuple[SlowSink, NodeSummary, int]:
     app = App("memory")
     source = Generator(replay.fill, Schema.of(dict(FIELDS)), rate=_SOURCE_RATE, ordered=True)
     events = app.source("events", source, event_time="ts")

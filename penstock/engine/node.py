@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.engine.seat.execution import Execution
 from penstock.engine.seat.interrupts import Interrupts
 from penstock.engine.seat.settings import Settings
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.metrics.watch import Watch
 from penstock.query.graph import Graph
 from penstock.query.misuse import told
@@ -40,7 +40,7 @@ class Node(Settings):
         on_built: Callable[[int, int], None] | None = None,
         on_progress: Callable[[Execution], None] | None = None,
         watch: Watch | None = None,
-    ) -> Summary:
+    ) -> NodeSummary:
         """Runs until the input ends, Ctrl-C or SIGTERM.
 
         ``on_progress`` is called a few times a second meanwhile; ``watch`` hears how the run goes.

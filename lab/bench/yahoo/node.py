@@ -17,7 +17,7 @@ from penstock.app import App
 from penstock.connectors.memory.generator import Generator
 from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.kernels.timing import KernelTimer
 from penstock.metrics.operators import cost_of_measuring_ns
 from penstock.query.errors import PenstockError
@@ -89,7 +89,7 @@ def run(options: Options) -> Report:
 
 def run_engine(
     replay: YahooReplay, events: int, *, rate: float | None = None, node: Node | None = None, queries: int = 1
-) -> Summary:
+) -> NodeSummary:
     """One run on the node engine. Every attribute is copied in; the counts are checked against the input."""
     app = App("yahoo")
     sinks = []
@@ -102,7 +102,7 @@ def run_engine(
         sinks.append(sink)
         app.sink(f"views{name}", views_per_campaign(stream, replay.events), sink)
     summary = app.run(on=node or Node(workers=WORKERS, prune_sources=False))
-    assert isinstance(summary, Summary)
+    assert isinstance(summary, NodeSummary)
     for sink in sinks:
         views = sum(row["views"] for row in sink.rows())
         if summary.complete and views != (events + 2) // 3:
@@ -151,7 +151,7 @@ class _TimedReplay:
         self.fill = timer.timed(replay.fill)
 
 
-def _measuring_ns(summary: Summary) -> float:
+def _measuring_ns(summary: NodeSummary) -> float:
     """What counting and timing the turns of a run has cost."""
     return cost_of_measuring_ns() * sum(operator.turns for operator in summary.metrics.operators)
 

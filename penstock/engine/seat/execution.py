@@ -15,7 +15,7 @@ from penstock.engine.seat import collector
 from penstock.engine.seat.assembly import assemble
 from penstock.engine.seat.endless import watch
 from penstock.engine.seat.settings import Settings
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.engine.turns.long_turns import LongTurns, left_behind
 from penstock.engine.turns.sink import SinkOperator
 from penstock.engine.turns.source import SourceOperator
@@ -91,7 +91,7 @@ class Execution:
         """Waits for the end; False if it has not come in that time."""
         return self._done.wait(timeout_s)
 
-    def finish(self) -> Summary:
+    def finish(self) -> NodeSummary:
         """Closes everything after the end and sums up; raises what made the run fail."""
         self._done.wait()
         if self._hung:
@@ -166,9 +166,9 @@ class Execution:
         bad_records = sum(v.source.bad_records for v in sources if v.source is not None)
         return metrics.totals(bad_records, {source: metrics[source].processed for source in reading})
 
-    def summary(self) -> Summary:
-        return Summary(
-            metrics=self.metrics(),
+    def summary(self) -> NodeSummary:
+        return NodeSummary.of(
+            self.metrics(),
             complete=not self._stopped_early and self._error is None,
             bad_records=sum(v.source.bad_records for v in self._vertices if v.source is not None),
             open_windows=sum(v.operator.open_windows for v in self._vertices),

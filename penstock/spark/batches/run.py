@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -241,19 +242,27 @@ class SparkRun:
             self.checkpoint.remove()
         if self._error is not None and not isinstance(self._error, Stopping):
             raise self._error
-        last = self.progress.last
+        progress, last = self.progress, self.progress.last
         return SparkSummary(
-            progress=self.progress,
             complete=complete,
+            elapsed_s=progress.elapsed_s,
+            read=progress.rows_in,
+            written=progress.rows_out,
             queries=len(opened.writers),
             operators=len(self._graph),
             late=self._left_out.late,
             failed=self._left_out.failed,
-            open_state=0 if complete or last is None else last.state_rows,
-            changes=str(self.changes),
+            bad_records=progress.bad_records,
+            open_windows=0 if complete or last is None else last.state_rows,
             degrees=dict(self._degrees),
+            progress=progress,
+            changes=str(self.changes),
             restarts=self._restarts.total,
         )
+
+    def metrics(self) -> RunProgress:
+        """The run as it stands."""
+        return copy(self.progress)
 
     # -- restarts --------------------------------------------------------------------------------------------
 

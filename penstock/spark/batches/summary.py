@@ -2,83 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from penstock.engine.seat.summary import set_aside
 from penstock.metrics.batches import RunProgress
-from penstock.metrics.degree import DegreeMetrics
+from penstock.metrics.summary import Summary
+from penstock.spark.batches.reports import summed
+
+
+@dataclass(frozen=True)
+class SparkSummary(Summary):
+    """The end of a run, with all its batches together. What an early stop left open waits in the checkpoint
+    for the next run, and is counted in rows of state."""
+
+    progress: RunProgress
+    changes: str = ""  # how the app differs from the one that wrote the checkpoint
+    restarts: int = 0  # how often the run went on by itself after it had lost processes or data
+    groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
+
+    _left_open: ClassVar[str] = "rows of state that wait in the checkpoint"
+
+    def _sizes(self) -> list[str]:
+        return [*super()._sizes(), f"{self.progress.batches} batches"]
+
+    def _notes(self) -> list[str]:
+        notes = [f"went on by itself after failures: {self.restarts:,} times"] if self.restarts else []
+        return [*notes, self.changes] if self.changes else notes
 
 
 def merged(
     summaries: Sequence[SparkSummary], groups: int, progress: RunProgress, operators: int
 ) -> SparkSummary:
     """The end of a run of several groups: the last ``groups`` of these, and those before they parted."""
-    late: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for summary in summaries:
-        late.update(summary.late)
-        failed.update(summary.failed)
     last = summaries[len(summaries) - groups :]
     return SparkSummary(
-        progress=progress,
         complete=all(summary.complete for summary in last),
+        elapsed_s=progress.elapsed_s,
+        read=progress.rows_in,
+        written=progress.rows_out,
         queries=sum(summary.queries for summary in last),
         operators=operators,
-        late=dict(late),
-        failed=dict(failed),
-        open_state=sum(summary.open_state for summary in last),
-        changes="\n".join(summary.changes for summary in last if summary.changes),
-        groups=groups,
+        late=summed(summary.late for summary in summaries),
+        failed=summed(summary.failed for summary in summaries),
+        bad_records=progress.bad_records,
+        open_windows=sum(summary.open_windows for summary in last),
         degrees={step: degree for summary in last for step, degree in summary.degrees.items()},
+        progress=progress,
+        changes="\n".join(summary.changes for summary in last if summary.changes),
         restarts=sum(summary.restarts for summary in summaries),
+        groups=groups,
     )
-
-
-@dataclass(frozen=True)
-class SparkSummary:
-    """The end of a run."""
-
-    progress: RunProgress
-    complete: bool  # the input came to its end; False: stopped before
-    queries: int
-    operators: int
-    late: Mapping[str, int]  # late events by operator, of this run
-    open_state: int  # rows of state that an early stop left for the next run
-    changes: str = ""  # how the app differs from the one that wrote the checkpoint
-    degrees: Mapping[str, DegreeMetrics] = field(default_factory=dict)  # as last told, by step
-    failed: Mapping[str, int] = field(default_factory=dict)  # events set aside, by step
-    restarts: int = 0  # how often the run went on by itself after it had lost processes or data
-    groups: int = 1  # each has read its sources for itself, and its events count in ``progress``
-
-    @property
-    def bad_records(self) -> int:
-        return self.progress.bad_records
-
-    @property
-    def events_per_s(self) -> float:
-        elapsed_s = self.progress.elapsed_s
-        return self.progress.rows_in / elapsed_s if elapsed_s else 0.0
-
-    def __str__(self) -> str:
-        progress = self.progress
-        lines = [
-            f"{'complete' if self.complete else 'stopped'} after {progress.elapsed_s:.1f} s: "
-            f"{progress.rows_in:,} events read ({self.events_per_s:,.0f}/s), "
-            f"{progress.rows_out:,} rows written, "
-            f"{self.queries} queries, {self.operators} operators, {progress.batches} batches"
-        ]
-        if self.restarts:
-            lines.append(f"went on by itself after failures: {self.restarts:,} times")
-        if self.changes:
-            lines.append(self.changes)
-        lines += [f"'{step}': {degree}" for step, degree in self.degrees.items()]
-        if progress.late:
-            lines.append(f"late events left out of windows and joins: {progress.late:,}")
-        lines += set_aside(self.failed)
-        if self.bad_records:
-            lines.append(f"bad records: {self.bad_records:,} (read them with .bad_records())")
-        if self.open_state:
-            lines.append(f"rows of state that wait in the checkpoint: {self.open_state:,}")
-        return "\n".join(lines)

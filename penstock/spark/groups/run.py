@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,10 @@ class GroupedRun:
             raise self._first_error
         summaries = list(self._finished.values())
         return merged([*self._earlier, *summaries], len(summaries), self.progress, len(self._graph))
+
+    def metrics(self) -> RunProgress:
+        """The run as it stands."""
+        return copy(self.progress)
 
     def _unfinished(self) -> list[SparkRun]:
         return [run for run in self.runs if run.run_id not in self._closed]

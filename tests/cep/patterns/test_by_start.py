@@ -16,7 +16,7 @@ import penstock as ps
 from penstock import col, event, previous
 from penstock.cep.patterns.match_splitter import MatchSplitter
 from penstock.cep.selections.selections import EventBatch
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.memory.layout import LATE, ORDER, SUB
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.projections import without_plain_projections
@@ -82,7 +82,7 @@ def matches(
     degree: ps.Degree | int | None,
     lateness: str = "0s",
     partitions: int = 1,
-) -> tuple[Rows, Rows, Summary]:
+) -> tuple[Rows, Rows, NodeSummary]:
     """What a node finds, what came too late, and how it went."""
     app, found, late = app_of(spec, rows, degree, lateness, partitions)
     summary = app.run(on=node)

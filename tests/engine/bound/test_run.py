@@ -16,7 +16,7 @@ from penstock.binding.policy import Binding, Load
 from penstock.engine.bound.threads import BoundThreads
 from penstock.engine.node import Node
 from penstock.engine.seat.execution import Execution
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.query.errors import PenstockError, RunError
 
 EVENTS = 2_000
@@ -64,7 +64,7 @@ def runner_of(execution: Execution) -> BoundThreads:
     return execution._runner
 
 
-def finished(app: ps.App, node: Node, after_turn: Any) -> Summary:
+def finished(app: ps.App, node: Node, after_turn: Any) -> NodeSummary:
     execution = Execution(app.graph(), node)
     runner_of(execution).after_turn = after_turn
     execution.start()

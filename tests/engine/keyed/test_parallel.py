@@ -15,7 +15,7 @@ from lab.workloads.shop.query import ledger
 from lab.workloads.shop.source import EVENT_TIME, shop_source
 from penstock.binding.catalogue import BINDINGS
 from penstock.engine.keyed.migration import Exchange, Migration
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.query.errors import PenstockError
 from penstock.routing.control import RoutingControl
 from penstock.routing.route import Move, Route, moves_between
@@ -87,7 +87,7 @@ def test_random_graphs_give_the_rows_of_the_reference_while_keys_move(part: int)
 SHOP = ShopSettings(items=200, zipf=1.0, events_per_second=2_000, base_us=0)
 
 
-def sealed(node: ps.Node, events: int = 8_000) -> tuple[list[tuple[int, int, int]], Summary]:
+def sealed(node: ps.Node, events: int = 8_000) -> tuple[list[tuple[int, int, int]], NodeSummary]:
     app, sink = ps.App("shop"), ps.sinks.Memory()
     shop = app.source("events", shop_source(SHOP, events), event_time=EVENT_TIME)
     app.sink("out", ledger(shop, rounds=1), sink)

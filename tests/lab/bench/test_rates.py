@@ -18,7 +18,7 @@ from lab.bench.measuring.rates import (
     run_unpaced,
 )
 from penstock.engine.node import Node
-from penstock.engine.seat.summary import Summary
+from penstock.engine.seat.summary import NodeSummary
 from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
@@ -167,8 +167,8 @@ class ScriptedRun:
     def abort(self) -> None:
         self.calls.append("abort")
 
-    def finish(self) -> Summary:
-        return Summary(self.looks[-1], True, 0, 0) if self.looks else Summary(NOTHING, True, 0, 0)
+    def finish(self) -> NodeSummary:
+        return NodeSummary.of(self.looks[-1] if self.looks else NOTHING, complete=True)
 
 
 def look(elapsed_s: float, processed: int, *latencies_ms: int) -> RunMetrics:

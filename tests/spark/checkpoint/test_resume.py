@@ -64,7 +64,7 @@ def test_a_stopped_run_goes_on_with_other_tasks(spark: SparkSession, tmp_path: P
         else:
             run, summary = stopped_after(runtime, app, until)
             assert not summary.complete
-            assert summary.open_state > 0
+            assert summary.open_windows > 0
             assert not run.changes
     check(written(tmp_path / "out"), crash_reference(False))
 
