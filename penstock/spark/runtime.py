@@ -25,6 +25,7 @@ from penstock.spark.batches.summary import SparkSummary
 from penstock.spark.groups.groups import GroupsOption, check_option
 from penstock.spark.groups.run import GroupedRun
 from penstock.spark.places import places
+from penstock.spark.task_settings import check_task_settings
 
 _POLL_S = 0.1
 _LEAST_BATCH_BYTES = 1 << 10
@@ -79,7 +80,8 @@ class Spark:
     group_scheduling: str = "highest_rate"
     unfenced: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)  # further settings of Spark's
-    node: Settings = field(default_factory=_task_settings)  # of the engine inside each task
+    #: Of the engine inside each task: its policy, passes, and the sizes of blocks, chunks and turns.
+    node: Settings = field(default_factory=_task_settings)
 
     def __post_init__(self) -> None:
         check_option(self.groups)
@@ -103,6 +105,7 @@ class Spark:
             )
         self.source_bytes(1)
         _ = self.control
+        check_task_settings(self.node)
 
     @property
     def stop_grace_s(self) -> float | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from penstock.binding.catalogue import binding_named, installation_named
 from penstock.binding.policy import BindingPolicy
 from penstock.engine.turns.source import MARKER_EVERY_MS
 from penstock.memory.blocks import ChunkShape
@@ -78,6 +79,7 @@ class Settings:
             "chunk_blocks": 1,
             "max_chunks": 2,
             "turn_blocks": 1,
+            "source_batch": 1,
             "epoch_us": 1,
             "marker_every_ms": 1,
             "tasks": 1,
@@ -85,12 +87,18 @@ class Settings:
         }
         for name, least in at_least.items():
             value = getattr(self, name)
+            if name == "source_batch" and value is None:
+                continue
             if not isinstance(value, int) or value < least:
                 raise PenstockError(f"{name} must be at least {least}: got {value!r}")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 known = " or ".join(f"'{choice}'" for choice in choices)
                 raise PenstockError(f"{name} must be {known}: got {getattr(self, name)!r}")
+        if not isinstance(self.rules, Rules):
+            raise PenstockError(
+                f"rules must be ps.Rules: got {self.rules!r}; write e.g. ps.Rules(passes=False)"
+            )
         consumption_of(self.consumption)
         _ = self.policy
         if not self.rebind_every_s > 0:
@@ -132,6 +140,7 @@ class Settings:
 
     def _check_binding(self) -> None:
         """What only bound threads have, and what they cannot have."""
+        installation_named(self.installation)
         if self.binding is None:
             if self.installation != "non_blocking":
                 raise PenstockError(
@@ -139,6 +148,7 @@ class Settings:
                     f"got installation={self.installation!r}; add e.g. binding='greedy'"
                 )
             return
+        binding_named(self.binding)
         if self.rules not in (Rules(), Rules.none()):
             raise PenstockError(
                 f"a bound worker takes one operator at a time, so that no rule applies: got {self.rules}; "
