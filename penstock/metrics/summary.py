@@ -86,7 +86,7 @@ Outcome = TypeVar("Outcome", bound=Summary, covariant=True)
 Figures = TypeVar("Figures", bound=RunFigures, covariant=True)
 
 
-class Run(Protocol[Outcome, Figures]):
+class RuntimeRun(Protocol[Outcome, Figures]):
     """A run of a graph, which a runtime's ``start`` gives. All runtimes have the same."""
 
     def start(self) -> None:

@@ -8,14 +8,14 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.engine.seat.execution import Execution
-from penstock.metrics.summary import Run, RunFigures, Summary
+from penstock.metrics.summary import RunFigures, RuntimeRun, Summary
 from penstock.spark.batches.run import SparkRun
 from penstock.spark.groups.run import GroupedRun
 
 _PATIENCE_S = 300.0
 
 
-def _runs(node: Execution, batches: SparkRun, groups: GroupedRun) -> list[Run[Summary, RunFigures]]:
+def _runs(node: Execution, batches: SparkRun, groups: GroupedRun) -> list[RuntimeRun[Summary, RunFigures]]:
     """Holds when types are checked."""
     return [node, batches, groups]
 
@@ -27,15 +27,15 @@ def _graph() -> Any:
     source = ps.sources.Rows([*rows, *late], {"ts": "timestamp", "lane": "int64"})
     cars = app.source("cars", source, event_time="ts")
     counts = cars.key_by("lane").window(ps.tumbling("10ms")).agg(cars=ps.count(), name="per_lane")
-    app.sink("per_lane", counts, ps.sinks.Memory())
+    app.sink("counts", counts, ps.sinks.Memory())
     return app.graph()
 
 
 def test_runs_of_all_runtimes_come_to_the_same(spark: SparkSession) -> None:
-    runs: list[Run[Summary, RunFigures]] = [
+    runs: list[RuntimeRun[Summary, RunFigures]] = [
         ps.Node().start(_graph()),
         ps.Spark().start(_graph()),
-        ps.Spark(groups=[["per_lane"]]).start_groups(_graph()),
+        ps.Spark(groups=[["counts"]]).start_groups(_graph()),
     ]
     outcomes = []
     for run in runs:
