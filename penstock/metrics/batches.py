@@ -145,16 +145,6 @@ class RunProgress:
         self._newest.append(batch)
 
     @property
-    def read(self) -> int:
-        """Events that were read from the sources, as in all runs."""
-        return self.rows_in
-
-    @property
-    def written(self) -> int:
-        """Rows that were delivered to the sinks."""
-        return self.rows_out
-
-    @property
     def restarts(self) -> int:
         """How often the run had gone on by itself before its newest batches."""
         return sum(self._restarts.values())

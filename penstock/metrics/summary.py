@@ -7,28 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeVar
 
 from penstock.metrics.degree import DegreeMetrics
-
-
-class RunFigures(Protocol):
-    """A run as it stands."""
-
-    @property
-    def elapsed_s(self) -> float: ...
-
-    @property
-    def read(self) -> int:
-        """Events that all sources together have read."""
-        ...
-
-    @property
-    def written(self) -> int:
-        """Rows that all sinks together have written."""
-        ...
-
-    @property
-    def late(self) -> int:
-        """Events left out because they came too late."""
-        ...
+from penstock.metrics.watch import Totals
 
 
 @dataclass(frozen=True)
@@ -83,10 +62,10 @@ class Summary:
 
 
 Outcome = TypeVar("Outcome", bound=Summary, covariant=True)
-Figures = TypeVar("Figures", bound=RunFigures, covariant=True)
+Metrics = TypeVar("Metrics", covariant=True)
 
 
-class RuntimeRun(Protocol[Outcome, Figures]):
+class RuntimeRun(Protocol[Outcome, Metrics]):
     """A run of a graph, which a runtime's ``start`` gives. All runtimes have the same."""
 
     def start(self) -> None:
@@ -105,6 +84,10 @@ class RuntimeRun(Protocol[Outcome, Figures]):
         """Closes everything after the end and sums up; raises what made the run fail."""
         ...
 
-    def metrics(self) -> Figures:
-        """The run as it stands."""
+    def metrics(self) -> Metrics:
+        """The run as it stands, in all that its runtime measures."""
+        ...
+
+    def totals(self) -> Totals:
+        """The same in a few figures, alike for all."""
         ...

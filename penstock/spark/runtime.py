@@ -191,11 +191,11 @@ class Spark:
             watch.ready()
             asked = False
             while not run.wait(_POLL_S):
-                watch.progress(run.progress.totals)
+                watch.progress(run.totals)
                 if interrupts.noted:
                     if not asked:
                         watch.stopping()
                         asked = True
                     run.stop()
-            watch.progress(run.progress.totals)
+            watch.progress(run.totals)
             return run.finish()

@@ -8,14 +8,14 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.engine.seat.execution import Execution
-from penstock.metrics.summary import RunFigures, RuntimeRun, Summary
+from penstock.metrics.summary import RuntimeRun, Summary
 from penstock.spark.batches.run import SparkRun
 from penstock.spark.groups.run import GroupedRun
 
 _PATIENCE_S = 300.0
 
 
-def _runs(node: Execution, batches: SparkRun, groups: GroupedRun) -> list[RuntimeRun[Summary, RunFigures]]:
+def _runs(node: Execution, batches: SparkRun, groups: GroupedRun) -> list[RuntimeRun[Summary, object]]:
     """Holds when types are checked."""
     return [node, batches, groups]
 
@@ -32,7 +32,7 @@ def _graph() -> Any:
 
 
 def test_runs_of_all_runtimes_come_to_the_same(spark: SparkSession) -> None:
-    runs: list[RuntimeRun[Summary, RunFigures]] = [
+    runs: list[RuntimeRun[Summary, object]] = [
         ps.Node().start(_graph()),
         ps.Spark().start(_graph()),
         ps.Spark(groups=[["counts"]]).start_groups(_graph()),
@@ -40,9 +40,9 @@ def test_runs_of_all_runtimes_come_to_the_same(spark: SparkSession) -> None:
     outcomes = []
     for run in runs:
         assert run.wait(_PATIENCE_S)
-        summary, figures = run.finish(), run.metrics()
-        assert (figures.read, figures.written) == (summary.read, summary.written)
-        assert figures.late == sum(summary.late.values())
+        summary, totals = run.finish(), run.totals()
+        assert (totals.read, totals.written) == (summary.read, summary.written)
+        assert (totals.late, totals.failed) == (sum(summary.late.values()), 0)
         outcomes.append(
             (
                 summary.complete,

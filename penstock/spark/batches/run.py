@@ -22,6 +22,7 @@ from penstock.checkpoints.writers import close_writers
 from penstock.engine.seat import collector
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
 from penstock.metrics.degree import DegreeMetrics
+from penstock.metrics.watch import Totals
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.spark.batches import results
@@ -263,6 +264,10 @@ class SparkRun:
     def metrics(self) -> RunProgress:
         """The run as it stands."""
         return copy(self.progress)
+
+    def totals(self) -> Totals:
+        """The same in a few figures."""
+        return self.progress.totals()
 
     # -- restarts --------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from penstock.checkpoints.groups import (
 )
 from penstock.checkpoints.lock import CheckpointLock
 from penstock.metrics.batches import BatchProgress, ProgressLog, RunProgress
+from penstock.metrics.watch import Totals
 from penstock.placement.query_groups import GroupPlan, GroupPlanner, QueryGroups, QueryWork
 from penstock.query.errors import RunError
 from penstock.query.graph import Graph
@@ -141,6 +142,10 @@ class GroupedRun:
     def metrics(self) -> RunProgress:
         """The run as it stands."""
         return copy(self.progress)
+
+    def totals(self) -> Totals:
+        """The same in a few figures."""
+        return self.progress.totals()
 
     def _unfinished(self) -> list[SparkRun]:
         return [run for run in self.runs if run.run_id not in self._closed]
