@@ -43,3 +43,14 @@ def begin_input(progress: Progress, sources: Mapping[str, Source], journal_of: C
         source = sources.get(name)
         if isinstance(source, NodeSource):
             source.begin_run(journal_of(name), partitions[0].position)
+
+
+def final_positions(source: Source) -> list[int] | None:
+    """Where each partition of a source ends, as far as that is known before it is read."""
+    if not isinstance(source, NodeSource) or not source.bounded:
+        return None
+    positions = source.positions()
+    try:
+        return positions.final
+    finally:
+        positions.close()

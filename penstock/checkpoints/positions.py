@@ -54,6 +54,9 @@ class Progress:
     patterns: Mapping[str, Any] = field(default_factory=dict)  # by step: those of its set; see pattern_log
     marks: Mapping[str, str] = field(default_factory=dict)  # by source: by which its journal is known again
 
+    #: Since the first epoch, by what is counted and by operator, where a runtime goes on counting.
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
     @property
     def tasks(self) -> int:
         return max(self.routing) + 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.cep.selections.detection_graph import for_many_tasks
+from penstock.checkpoints.input_check import final_positions
 from penstock.connectors.reader import NodeSource
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.plan import plan
@@ -32,7 +33,7 @@ class Prepared:
 
     def finals(self) -> dict[str, list[int] | None]:
         """Where the partitions of each source end, as far as that is known."""
-        return {name: _final(source) for name, source in self.shipped.items()}
+        return {name: final_positions(source) for name, source in self.shipped.items()}
 
 
 def prepare(graph: Graph, folder: str, tasks: int | None) -> Prepared:
@@ -66,13 +67,3 @@ def _shipped(source_id: str, source: Source, folder: str) -> Source:
             "files first"
         )
     return source.shipped(folder)
-
-
-def _final(source: Source) -> list[int] | None:
-    if not isinstance(source, NodeSource) or not source.bounded:
-        return None
-    positions = source.positions()
-    try:
-        return positions.final
-    finally:
-        positions.close()

@@ -26,6 +26,8 @@ class SparkWrite(NodeSink):
     rows. Timestamps are Spark timestamps, to the microsecond. What it raises stops the run.
     """
 
+    needs_spark = True
+
     def __init__(self, write: Callable[[DataFrame, int], object]) -> None:
         if not callable(write):
             raise QueryError(

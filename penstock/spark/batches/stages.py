@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-import xxhash
-
-from penstock.checkpoints.planned import planned
+from penstock.checkpoints.planned import planned, route_hash, route_of
 from penstock.operators.run.plan import LayoutPlan
 from penstock.query.graph import Graph, Input, Port, QueryVertex
 from penstock.query.steps import SinkSpec
@@ -84,7 +82,7 @@ class Stages:
 
     def route(self, node: QueryVertex) -> int | None:
         """The hash that all state of an operator without keys goes by; None for one with keys."""
-        return None if node.spec.routed_by(0) else route_hash(node.id)
+        return route_of(node)
 
 
 def cut(graph: Graph) -> Stages:
@@ -129,8 +127,3 @@ def whole(stages: Stages) -> Stages:
     channels += [Channel(Kind.SINK, 1, sink=n.id) for n in graph if isinstance(n.spec, SinkSpec)]
     stage_of = dict.fromkeys((node.id for node in graph), 0)
     return Stages(graph, stages.layouts, stage_of, frozenset(), tuple(channels), {}, is_whole=True)
-
-
-def route_hash(node_id: str) -> int:
-    """The hash by which an operator without keys is routed: by its id, so that such operators spread."""
-    return xxhash.xxh64_intdigest(node_id.encode()) >> 1

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.cep.patterns.match_set import MatchSet
 from penstock.checkpoints.pattern_log import SetLog
 from penstock.checkpoints.positions import Progress
+from penstock.checkpoints.tables import fitted, routed
 from penstock.memory.edges import START_OF_TIME
-from penstock.operators.run.base import Operator
 from penstock.operators.run.endless import Remembered
 from penstock.query.steps import SourceSpec
 from penstock.routing.route import partitions_of
@@ -22,7 +21,7 @@ from penstock.spark.batches.stages import Stages
 from penstock.state.delta import Base
 from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
-from penstock.state.tables import HASH, StateTables, virtual_partitions
+from penstock.state.tables import StateTables, virtual_partitions
 
 
 def load(
@@ -49,24 +48,8 @@ def load(
     found = StateStore(local.job.store).read(manifest, known, owned)
     for name, operator in engine.operators.items():
         seen = (before.seen_us.get(source, START_OF_TIME) for source in stages.graph.sources_above(name))
-        operator.import_state(_fitted(found.get(name, {}), operator), min(seen, default=START_OF_TIME))
+        operator.import_state(fitted(found.get(name, {}), operator), min(seen, default=START_OF_TIME))
     return None
-
-
-def _fitted(tables: StateTables, operator: Operator) -> StateTables:
-    """The state without what only other queries read, which have gone into another group since.
-
-    Of a step whose results nobody here reads, but its late events, that is all of it.
-    """
-    fitted: StateTables = {}
-    if operator.out is None:
-        return fitted
-    for kept in operator.state_formats:
-        if kept.name in tables:
-            table = tables[kept.name]
-            narrower = set(kept.schema.names) < set(table.schema.names)
-            fitted[kept.name] = table.select(kept.schema.names) if narrower else table
-    return fitted
 
 
 def store(
@@ -84,7 +67,7 @@ def store(
         tables = operator.export_state()
         if tables:
             route = engine.stages.route(operator.node)
-            state[name] = tables if route is None else _routed(tables, route)
+            state[name] = tables if route is None else routed(tables, route)
     pending = {name: sum(table.num_rows for table in tables.values()) for name, tables in state.items()}
     number = _file_number(engine, task, before.tasks)
     store = StateStore(local.job.store)
@@ -120,16 +103,6 @@ def _remembered(engine: StageEngine) -> dict[str, Remembered]:
         if operator.remembered is not None:
             sizes[operator.step] = operator.remembered
     return sizes
-
-
-def _routed(tables: StateTables, route: int) -> StateTables:
-    """The tables of an operator without keys, in the virtual partition of its own."""
-    return {
-        name: table.set_column(
-            0, table.schema.field(HASH), pa.array(np.full(table.num_rows, route, np.int64))
-        )
-        for name, table in tables.items()
-    }
 
 
 def _file_number(engine: StageEngine, task: int, tasks: int) -> int:
