@@ -61,6 +61,8 @@ def notes_problems(part: Part, manifest: Manifest) -> Iterator[str]:
             FileJournal(checkpoint.source(name)).check(mark)
         except RunError as error:
             yield f"source '{name}': {error}"
+    if not manifest.logs:  # made by a node
+        return
     try:
         SparkLog(checkpoint.spark).check_sources(manifest)
     except PenstockError as error:

@@ -92,6 +92,12 @@ class BatchWriter(ABC):
 class NodeSink(Sink):
     """A sink that the node runtime can open, and, batch by batch, the Spark runtime on its driver."""
 
+    #: Whether a run with epochs hands rows over as they come, each with the number of its epoch, instead of
+    #: all at its end. They cannot be taken back then.
+    at_once: bool = False
+    #: Whether only a Spark session can write it.
+    needs_spark: bool = False
+
     @abstractmethod
     def open(self, schema: Schema) -> Writer:
         """A writer for rows of this schema. Raises ``RunError`` where the output cannot be written."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from penstock.engine.epochs.kept_run import KeptRun
 from penstock.engine.seat.execution import Execution
 from penstock.engine.seat.interrupts import Interrupts
 from penstock.engine.seat.settings import Settings
 from penstock.engine.seat.summary import NodeSummary
 from penstock.metrics.watch import Watch
+from penstock.query.durations import Duration, positive_us
+from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
 from penstock.query.misuse import told
 
@@ -24,12 +28,46 @@ class Node(Settings):
     Ctrl-C or SIGTERM drains: sources stop, events on their way are processed, and the run ends with a
     summary. A second one ends it without them, a third ends the process. A function or sink that does not
     come back within ``stop_grace`` is left behind, and the error names it.
+
+    With ``checkpoint``, a folder, a run that was killed goes on where its newest version was: every ``epoch``
+    the stream is cut, and where sources stand, what operators keep and what sinks have got becomes a version.
+    ``keep_versions`` of the newest are kept, to go back to.
     """
+
+    checkpoint: str | Path | None = None
+    epoch: Duration = "5s"
+    keep_versions: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.epoch_s
+        if self.keep_versions < 1:
+            raise PenstockError(f"keep_versions must be at least 1: got {self.keep_versions!r}")
+        if self.checkpoint is not None and not self.prune_sources:
+            raise PenstockError(
+                "a checkpoint has the columns that queries read, no others: got prune_sources=False with "
+                "checkpoint=; leave out one"
+            )
+
+    @property
+    def epoch_s(self) -> float:
+        """How long an epoch is."""
+        epoch_us = positive_us(self.epoch, "epoch")
+        assert epoch_us is not None
+        return epoch_us / 1e6
 
     def start(self, graph: Graph, on_built: Callable[[int, int], None] | None = None) -> Execution:
         """Starts a run and returns at once."""
-        execution = Execution(graph, self, on_built=on_built)
-        execution.start()
+        kept: KeptRun | None = None
+        if self.checkpoint is not None:
+            kept = KeptRun(graph, self.checkpoint, self.epoch_s, self.virtual_partitions, self.keep_versions)
+        try:
+            execution = Execution(graph, self, on_built=on_built, kept=kept)
+            execution.start()
+        except BaseException:
+            if kept is not None:
+                kept.finish(counts=False)
+            raise
         return execution
 
     def run(

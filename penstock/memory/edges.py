@@ -49,7 +49,15 @@ class Control:
     content: Any
 
 
-Mark = Watermark | LatencyMarker | End | Control
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """In-band: what stands before it belongs to this epoch, what follows to the next."""
+
+    number: int
+    watermark_us: int  # the writer's, so that all who read it are cut at the same time
+
+
+Mark = Watermark | LatencyMarker | End | Control | Epoch
 
 
 class Edge:

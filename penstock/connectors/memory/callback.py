@@ -30,6 +30,8 @@ class Callback(NodeSink):
     ``def f(rows, batch_id=None)`` runs on both.
     """
 
+    at_once = True
+
     def __init__(self, function: Callable[..., object], *, arrow: bool = False, numpy: bool = False) -> None:
         if not callable(function):
             raise QueryError("a callback must be a function", detail=f"got {type(function).__name__}")

@@ -19,6 +19,8 @@ _WIDEST = 60  # characters of a value that are shown
 class Console(NodeSink):
     """Prints the first ``limit`` rows of every batch to standard output, and how many more there are."""
 
+    at_once = True
+
     def __init__(self, limit: int = 20, *, title: str | None = None) -> None:
         if limit < 1:
             raise QueryError("limit must be positive", detail=f"Console got {limit}", hint="write e.g. 20")

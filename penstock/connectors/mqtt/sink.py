@@ -28,6 +28,8 @@ class Mqtt(NodeSink):
     tunnel in front.
     """
 
+    at_once = True
+
     def __init__(
         self,
         topic: str,

@@ -12,8 +12,9 @@ from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
+from penstock.routing.route import even_route, partitions_of
 from penstock.state.keys import KeyWords
-from penstock.state.tables import merge, select
+from penstock.state.tables import StateTables, merge, select
 
 
 class Task(Operator):
@@ -31,7 +32,8 @@ class Task(Operator):
         self.operator = operator
         super().__init__(build)
         self.fan_out = operator.fan_out
-        self._number, self._exchange, self._partitions = number, exchange, partitions
+        self.number = number  # among the operator's tasks
+        self._exchange, self._partitions = exchange, partitions
         self._watermark_us = START_OF_TIME
         self._seen: dict[int, int] = {}  # by migration: on how many edges it was told
         self._migration: Migration | None = None  # whose state is still on its way here
@@ -78,6 +80,18 @@ class Task(Operator):
     def on_end(self, complete: bool) -> None:
         self.operator.on_end(complete)
 
+    def export_state(self) -> StateTables:
+        return self.operator.export_state()
+
+    def import_state(self, tables: StateTables, watermark_us: int = START_OF_TIME) -> None:
+        self._watermark_us = watermark_us
+        self.operator.import_state(tables, watermark_us)
+
+    def share(self, tables: StateTables) -> StateTables:
+        """What of an operator's state this task begins with."""
+        route = even_route(self._partitions, self._exchange.tasks)
+        return select(tables, partitions_of(route, self.number), self._partitions)
+
     def flush(self) -> bool:
         return self.operator.flush() and self._take_over() and self.operator.flush()
 
@@ -95,7 +109,7 @@ class Task(Operator):
 
     def on_control(self, migration: Migration) -> bool:
         """A migration is told on one edge; whether what follows on that edge must wait."""
-        given, received = migration.given_by(self._number), migration.received_by(self._number)
+        given, received = migration.given_by(self.number), migration.received_by(self.number)
         if not given and not received:
             return False
         self._seen[migration.number] = self._seen.get(migration.number, 0) + 1
@@ -124,7 +138,7 @@ class Task(Operator):
     def _has_all(self) -> bool:
         migration = self._migration
         return (
-            migration is not None and self._exchange.arrived(self._number, migration.number) == self._sources
+            migration is not None and self._exchange.arrived(self.number, migration.number) == self._sources
         )
 
     def _take_over(self) -> bool:
@@ -132,7 +146,7 @@ class Task(Operator):
         full before that is done."""
         if self._has_all() and not self._arrived:
             assert self._migration is not None
-            parts = self._exchange.take(self._number, self._migration.number)
+            parts = self._exchange.take(self.number, self._migration.number)
             counted = self.operator.late_events, self.operator.failed_events
             tables = merge([self.operator.export_state(), *parts])
             self.operator.reset()
@@ -152,7 +166,7 @@ class Task(Operator):
             if not self.operator.has_ready_rows or not self.operator.flush():
                 return False
         assert self._migration is not None
-        received = self._migration.received_by(self._number)
+        received = self._migration.received_by(self.number)
         self._migration, self._arrived = None, False
         self._missing[:] = False
         self._exchange.done(sum(map(len, received.values())))

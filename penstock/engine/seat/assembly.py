@@ -9,6 +9,9 @@ from functools import partial
 from penstock.cep.catalogue import operator_for
 from penstock.cep.selections.detection_graph import for_one_process
 from penstock.connectors.reader import NodeSource
+from penstock.engine.epochs.kept_run import KeptRun
+from penstock.engine.epochs.sink import EpochSink
+from penstock.engine.epochs.source import RangedSource
 from penstock.engine.keyed.parallel import Parallel, in_parallel, is_splittable
 from penstock.engine.seat.settings import Settings
 from penstock.engine.turns.sink import SinkOperator
@@ -33,16 +36,21 @@ def assemble(
     settings: Settings,
     memory: MemoryCoordinator,
     on_built: Callable[[int, int], None] | None = None,
+    kept: KeptRun | None = None,
 ) -> list[Vertex]:
     """The graph's vertices, in its order, ready for their first turn once sources and sinks are opened.
 
-    ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while.
+    ``on_built(done, all)`` is told of every operator, since a cold start compiles kernels for a while. With a
+    checkpoint the operators are those that all runtimes can go on from, and have their state.
     """
-    graph = with_instances(for_one_process(without_plain_projections(graph)))
+    if kept is None:
+        graph = with_instances(for_one_process(without_plain_projections(graph)))
+        layouts = plan(graph, prune_sources=settings.prune_sources)
+    else:
+        graph, layouts = kept.plan.graph, kept.plan.layouts
     for node in graph.nodes:
         if isinstance(node.spec, MatchSetSpec):
             node.spec.patterns.taken_over(list, None)  # a set may have been in another run before
-    layouts = plan(graph, prune_sources=settings.prune_sources)
     strings = StringPool()
     outlets: dict[tuple[str, Port], list[Outlet]] = {}
     vertices: list[Vertex] = []
@@ -54,7 +62,9 @@ def assemble(
             parts = in_parallel(build, settings, _edges(node, outlets), make, len(vertices))
             vertices.append(parts.vertex)
         first = len(vertices)
-        for number, operator in enumerate(_instances(build, settings) if parts is None else parts.tasks):
+        for number, operator in enumerate(
+            _instances(build, settings, kept) if parts is None else parts.tasks
+        ):
             mine: dict[Port, Outlet] = {}
             for port, layout in build.outputs.items():
                 readers = len(graph.consumers(node.id, port))
@@ -70,6 +80,8 @@ def assemble(
     if settings.turn_log is not None:
         for vertex in vertices:
             vertex.counters = settings.turn_log.counters(vertex.operator)
+    if kept is not None:
+        kept.attach(vertices)
     return vertices
 
 
@@ -94,7 +106,7 @@ def _outlet(
     return QueueOutlet(layout, batches)
 
 
-def _instances(build: Build, settings: Settings) -> list[Operator]:
+def _instances(build: Build, settings: Settings, kept: KeptRun | None) -> list[Operator]:
     """The operators that run a node: one, or for a source with several partitions up to one per worker."""
     node = build.node
     if isinstance(node.spec, SourceSpec):
@@ -108,9 +120,10 @@ def _instances(build: Build, settings: Settings) -> list[Operator]:
             )
         count = min(node.spec.source.partitions, settings.worker_count)
         batch, every_ms = settings.source_batch, settings.marker_every_ms
-        return [SourceOperator(build, batch, (i, count), every_ms) for i in range(count)]
+        kind = SourceOperator if kept is None else RangedSource
+        return [kind(build, batch, (i, count), every_ms) for i in range(count)]
     if isinstance(node.spec, SinkSpec):
-        return [SinkOperator(build)]
+        return [SinkOperator(build) if kept is None else EpochSink(build)]
     return [operator_for(build)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -10,6 +11,7 @@ from functools import partial
 from penstock.engine.bound.threads import BoundThreads
 from penstock.engine.dispatch.operator_threads import OperatorThreads
 from penstock.engine.dispatch.workers import WorkerPool
+from penstock.engine.epochs.kept_run import KeptRun
 from penstock.engine.keyed.splitter import SPLIT, Splitter
 from penstock.engine.seat import collector
 from penstock.engine.seat.assembly import assemble
@@ -29,6 +31,8 @@ from penstock.metrics.watch import Totals
 from penstock.query.errors import RunError
 from penstock.query.graph import Graph
 
+_log = logging.getLogger(__name__)
+
 _OTHERS_S = 5.0  # for the turns of others, where one was left behind
 _POLL_S = 0.01
 
@@ -40,11 +44,17 @@ class Execution:
     """
 
     def __init__(
-        self, graph: Graph, settings: Settings, *, on_built: Callable[[int, int], None] | None = None
+        self,
+        graph: Graph,
+        settings: Settings,
+        *,
+        on_built: Callable[[int, int], None] | None = None,
+        kept: KeptRun | None = None,
     ) -> None:
         self._settings = settings
         self._memory = MemoryCoordinator()
-        self._vertices = assemble(graph, settings, self._memory, on_built)
+        self._kept = kept
+        self._vertices = assemble(graph, settings, self._memory, on_built, kept)
         watch(vertex.operator for vertex in self._vertices)
         runner: type[WorkerPool | OperatorThreads | BoundThreads]
         if settings.binding is not None:
@@ -52,6 +62,8 @@ class Execution:
         else:
             runner = WorkerPool if settings.threads == "pool" else OperatorThreads
         self._runner = runner(self._vertices, settings, self._end)
+        if kept is not None:
+            kept.look_at_sources, kept.on_error = self._runner.look_at_sources, self._runner.stop
         self._error: BaseException | None = None
         self._ending = threading.Lock()
         self._hung: list[Vertex] = []  # left behind, each in a turn that did not end
@@ -62,12 +74,18 @@ class Execution:
 
     def start(self) -> None:
         """Opens sources and sinks and starts the workers."""
+        if self._kept is not None:
+            self._kept.start()
         for vertex in self._vertices:
             operator = vertex.operator
             if isinstance(operator, SourceOperator | SinkOperator):
                 _guarded(vertex, operator.open)
         collector.begin_run()
         self._began_ns = time.perf_counter_ns()
+        if self._kept is not None and self._kept.is_complete:
+            _log.warning("the run of its checkpoint is complete already")
+            self._end(None)
+            return
         self._runner.start()
 
     def stop(self) -> None:
@@ -78,6 +96,9 @@ class Execution:
             watch = partial(self._leave_behind, grace_s)
             threading.Thread(target=watch, name="penstock-stop-grace", daemon=True).start()
         self._stopped_early = True
+        if self._kept is not None:
+            self._kept.stop()
+            return
         for vertex in self._vertices:
             if vertex.source is not None:
                 vertex.source.stop()
@@ -98,6 +119,8 @@ class Execution:
             self._await_others()
         else:
             self._runner.join()
+        if self._kept is not None:
+            self._finish_kept(self._kept)
         for vertex in self._vertices:
             if vertex.in_turn:
                 continue
@@ -181,6 +204,15 @@ class Execution:
             self._error = error
             self._ended_ns = time.perf_counter_ns()
             self._done.set()
+
+    def _finish_kept(self, kept: KeptRun) -> None:
+        """Lets what was processed count, if all of it was; what went wrong there is the run's error."""
+        counts = self._error is None and all(vertex.finished for vertex in self._vertices)
+        try:
+            kept.finish(counts=counts or (self._error is None and kept.is_complete))
+        except Exception as error:
+            self._error = self._error or error
+        self._error = kept.error or self._error
 
     def _await_others(self) -> None:
         """Waits for the turns that do end: whose operators are closed then."""

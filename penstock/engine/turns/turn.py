@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import time
 
+from penstock.engine.turns.alignment import align, go_on, leave_alone
 from penstock.engine.turns.vertex import Vertex
-from penstock.memory.edges import END_OF_TIME, Control, Edge, End, LatencyMarker, Mark, Watermark
+from penstock.memory.edges import END_OF_TIME, Control, Edge, End, Epoch, LatencyMarker, Mark, Watermark
 from penstock.query.errors import PenstockError, RunError
 
 
@@ -51,7 +52,7 @@ def _take(vertex: Vertex, limit: int) -> int:
     moved = True
     while moved:
         moved = False
-        for index, edge in vertex.inputs:
+        for index, edge in vertex.taking:
             while taken < limit and (readable := edge.readable()) is not None:
                 columns, start, stop = readable
                 stop = min(stop, start + limit - taken)
@@ -69,10 +70,17 @@ def _take(vertex: Vertex, limit: int) -> int:
             while (mark := edge.next_mark()) is not None:
                 if isinstance(mark, Control) and not _send_ready(vertex):
                     return taken
-                edge.pass_mark()
                 moved = True
+                if isinstance(mark, Epoch):
+                    leave_alone(vertex, edge)
+                    break
+                edge.pass_mark()
                 if not _handle(vertex, edge, mark):
                     return taken
+        if vertex.come and vertex.is_aligned:
+            if not _cut(vertex):
+                return taken
+            moved = True
     _send_ready(vertex)
     return taken
 
@@ -98,6 +106,22 @@ def _handle(vertex: Vertex, edge: Edge, mark: Mark) -> bool:
             return True
         vertex.holding.clear()
     return _act(vertex, edge, mark)
+
+
+def _cut(vertex: Vertex) -> bool:
+    """The epoch mark has come on all edges: all that belongs to the epoch is sent and told, and the mark
+    follows; False if an outlet is full before that."""
+    if not _send_ready(vertex):
+        return False
+    number = align(vertex)
+    _advance_watermark(vertex)
+    if not _send_ready(vertex):
+        return False
+    assert vertex.epochs is not None
+    vertex.epochs.cut(number)
+    go_on(vertex)
+    vertex.outbox.append(Epoch(number, vertex.watermark))
+    return _send_ready(vertex)
 
 
 def _release(vertex: Vertex) -> bool:
@@ -160,4 +184,6 @@ def _send_ready(vertex: Vertex) -> bool:
             outlet.mark(mark)
         if isinstance(mark, End):
             vertex.finished = True
+            if vertex.epochs is not None:
+                vertex.epochs.end(mark.complete)
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from penstock.engine.turns.sink import SinkOperator
 from penstock.engine.turns.source import SourceOperator
@@ -16,6 +17,16 @@ from penstock.operators.run.base import Operator
 from penstock.query.graph import Port
 
 
+class EpochMember(Protocol):
+    """What a vertex is to the epochs of its seat."""
+
+    def cut(self, epoch: int) -> None:
+        """All that belongs to an epoch is worked in, and nothing else."""
+
+    def end(self, complete: bool) -> None:
+        """The vertex has finished; ``complete``: its input was whole."""
+
+
 class Vertex:
     """One operator at work.
 
@@ -25,9 +36,11 @@ class Vertex:
 
     __slots__ = (
         "blocked",
+        "come",
         "counters",
         "edges",
         "ended",
+        "epochs",
         "finished",
         "held",
         "holding",
@@ -42,8 +55,10 @@ class Vertex:
         "outlets",
         "queues",
         "readers",
+        "reading",
         "running",
         "source",
+        "taking",
         "watermark",
     )
 
@@ -54,6 +69,9 @@ class Vertex:
         self.operator = operator
         self.inputs = edges  # each edge with the number of the input it belongs to
         self.edges = [edge for _, edge in edges]
+        self.taking, self.reading = self.inputs, self.edges  # without the edges that are left alone
+        self.come: list[Edge] = []  # those on which an epoch mark has come and waits for the others
+        self.epochs: EpochMember | None = None  # whom it tells of each epoch; None: there are none
         self.outlets = list(outlets.values())
         self.queues = [outlet for outlet in self.outlets if isinstance(outlet, QueueOutlet)]
         self.source = operator if isinstance(operator, SourceOperator) else None
@@ -87,9 +105,18 @@ class Vertex:
         count = len(self.outbox) + operator.has_ready_rows
         if self.held and not operator.holds:  # marks that no longer have to wait
             count += len(self.held)
-        for edge in self.edges:
+        if self.come and self.is_aligned:
+            count += len(self.come)
+        for edge in self.reading:
             count += edge.outlet.written - edge.consumed + len(edge.marks)
         return count
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether an epoch mark has come on all edges that have not ended, and no migration told before it is
+        still on its way: its state and the events set aside for it belong to the epoch too."""
+        everywhere = len(self.come) + self.ended == len(self.edges)
+        return everywhere and not self.held and not self.operator.holds
 
     def call(self) -> None:
         """Something has come for it that is on none of its edges. From any thread."""
