@@ -1,4 +1,4 @@
-"""The command line: ``penstock run APP``, ``demo``, ``bench NAME``, ``cluster up``, ``checkpoint show``."""
+"""The command line: ``penstock run APP``, ``warm APP``, ``demo``, ``cluster up``, ``checkpoint show``."""
 
 from __future__ import annotations
 
@@ -43,6 +43,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--master", default="local[*]", help="Spark's master")
     demo.add_argument("--workers", type=int, default=0, help="threads on a node; 0 means one per core")
     demo.set_defaults(command=_demo)
+
+    warm = commands.add_parser("warm", help="compile what an app needs, without running it")
+    warm.add_argument("file", type=Path, nargs="?", help="a Python file that makes an app, and may run it")
+    warm.add_argument("arguments", nargs=argparse.REMAINDER, help="handed to the file")
+    warm.set_defaults(command=_warm)
 
     _add_bench(commands.add_parser("bench", help="run a benchmark and its baselines"))
     _add_cluster(commands.add_parser("cluster", help="a Spark cluster on this machine, to try things on"))
@@ -146,6 +151,13 @@ def _demo(parsed: argparse.Namespace) -> int:
         from penstock.demo import run_demo
 
     run_demo(parsed.on, parsed.queries, parsed.cars, parsed.seconds, parsed.workers, parsed.master)
+    return 0
+
+
+def _warm(parsed: argparse.Namespace) -> int:
+    from penstock.warm import warm
+
+    print(warm(parsed.file, parsed.arguments))
     return 0
 
 

@@ -45,4 +45,9 @@ say "installing the packages of requirements.lock (some minutes the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 # The lock file holds the build backend too, so nothing unpinned is fetched here.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+
+# So that a first run compiles neither Python nor what every app needs.
+say "compiling what every app needs"
+.venv/bin/python -m compileall -q penstock lab
+.venv/bin/python -m penstock.cli warm
 say "ready"

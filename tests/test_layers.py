@@ -18,7 +18,7 @@ PACKAGE = ROOT / "penstock"
 LAYERS: list[tuple[str, ...]] = [
     ("__main__",),
     ("cli",),
-    ("demo",),
+    ("demo", "warm"),
     ("view",),
     ("service", "testing"),
     ("__init__",),
@@ -40,6 +40,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("state",),
     ("memory",),
     ("metrics",),
+    ("compiled",),
     ("query",),
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

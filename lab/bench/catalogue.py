@@ -23,7 +23,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "lab.bench.queries",
         "result latency over the number of queries, against plain Spark in two forms",
     ),
-    "start": ("lab.bench.start", "how long 150 queries take to start, cold and warm"),
+    "start": (
+        "lab.bench.start.bench",
+        "how long queries take to start: nothing compiled, only what the package has, all of it",
+    ),
     "ingest": (
         "lab.bench.ingest.bench",
         "files into a filter and a keyed window, beside DuckDB and Polars; what bad records cost",

@@ -1,1 +1,1 @@
-"""Compiled loops: the expression compiler, the cache of kernels on disk, and hashing."""
+"""What the kernel of an operator is made of: the expression compiler, and hashing."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from numba import types
 
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.code import Code
 from penstock.kernels.parameters import column_types
 from penstock.memory.layout import SUB, Layout

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from threading import Lock
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.memory.layout import Columns, Layout
 
 _PAGE = 4096
@@ -96,7 +96,7 @@ class ChunkShape:
         return replace(self, block_events=block_events)
 
 
-@numba.njit("void(uint8[::1])", nogil=True, cache=True)
+@fixed("void(uint8[::1])")
 def _touch(memory: NDArray[np.uint8]) -> None:
     # Compiled, because it must not hold the interpreter lock for the milliseconds that page faults take.
     for place in range(0, memory.size, _PAGE):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.routing.route import Move, Route
 
 Hashes = NDArray[np.int64]
@@ -61,7 +61,7 @@ class TwoTierRouter:
         """The same for a block, with its rows sorted by task and counted by partition, in one kernel."""
         order = np.empty(len(hashes), np.int64)
         starts = np.zeros(self.tasks + 1, np.int64)
-        split_rows(hashes, self._table, self._rows, order, starts)
+        split_rows(np.ascontiguousarray(hashes, np.int64), self._table, self._rows, order, starts)
         return Split(order, starts)
 
     def apply(self, move: Move) -> None:
@@ -81,8 +81,14 @@ class TwoTierRouter:
         return counted
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def split_rows(hashes, table, rows, order, starts):  # type: ignore[no-untyped-def]
+@fixed("void(int64[::1], int32[::1], int64[::1], int64[::1], int64[::1])")
+def split_rows(
+    hashes: Hashes,
+    table: Tasks,
+    rows: NDArray[np.int64],
+    order: NDArray[np.int64],
+    starts: NDArray[np.int64],
+) -> None:
     """Sorts the rows of a block by task, those of a task in their order, and counts them by partition.
 
     A counting sort: two passes, of which the second finds its task by the same lookup again; to store the

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from penstock.compiled.fixed import fixed
 from penstock.scheduling.policy import Floats, Integers, Plan, PriorityOrder, Snapshot, plan_of
 
 #: Above all rounds of an epoch: every round lies below the one before by the number of operators.
@@ -28,7 +28,7 @@ def places(order: tuple[int, ...]) -> Integers:
     return place
 
 
-@numba.njit("void(int64[::1], int64[::1], float64[::1])", cache=True)
+@fixed("void(int64[::1], int64[::1], float64[::1])")
 def _first_round(place: Integers, last_turn_ns: Integers, potential: Floats) -> None:
     count = len(place)
     latest_ns, begin = 0, 0

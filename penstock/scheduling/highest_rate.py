@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.scheduling.min_latency import Known
 from penstock.scheduling.policy import Floats, Plan, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
@@ -40,7 +40,7 @@ def output_rate(topology: Topology, cost_ns: Floats, selectivity: Floats) -> Flo
     return result
 
 
-@numba.njit("void(int64[::1], int64[::1], float64[::1], float64[::1], float64[::1])", cache=True)
+@fixed("void(int64[::1], int64[::1], float64[::1], float64[::1], float64[::1])")
 def _output_rate(
     starts: NDArray[np.int64],
     children: NDArray[np.int64],

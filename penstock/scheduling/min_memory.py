@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.scheduling.min_latency import Known
 from penstock.scheduling.policy import Floats, Plan, Snapshot, by_rank, plan_of
 from penstock.scheduling.topology import Topology
@@ -45,7 +45,7 @@ def envelope_slopes(topology: Topology, cost_ns: Floats, selectivity: Floats) ->
     return slopes
 
 
-@numba.njit("void(int64[::1], int64[::1], float64[::1], float64[::1], float64[::1])", cache=True)
+@fixed("void(int64[::1], int64[::1], float64[::1], float64[::1], float64[::1])")
 def _envelope_slopes(
     starts: NDArray[np.int64],
     operators: NDArray[np.int64],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.scheduling.policy import Floats
 from penstock.scheduling.topology import Topology
 
@@ -30,7 +30,7 @@ def output_cost(topology: Topology, cost_ns: Floats, selectivity: Floats) -> Flo
     return result
 
 
-@numba.njit("void(int64[::1], int64[::1], float64[::1], float64[::1])", cache=True)
+@fixed("void(int64[::1], int64[::1], float64[::1], float64[::1])")
 def _output_selectivity(
     starts: NDArray[np.int64], children: NDArray[np.int64], selectivity: Floats, result: Floats
 ) -> None:

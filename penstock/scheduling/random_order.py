@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
+from penstock.compiled.fixed import fixed
 from penstock.scheduling.policy import Floats, Plan, PriorityOrder, Snapshot, plan_of
 from penstock.scheduling.topology import Topology
 
@@ -29,7 +29,7 @@ class RandomOrder:
         return plan_of(snapshot, numbers, PriorityOrder.DRAW), state + 1
 
 
-@numba.njit("void(uint64, float64[::1])", cache=True)
+@fixed("void(uint64, float64[::1])")
 def _uniform(first: int, numbers: Floats) -> None:
     """Numbers above 0 and up to 1 that look random (splitmix64)."""
     for place in range(len(numbers)):

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import part
 from penstock.memory.layout import Columns, Layout
 from penstock.query.types import DataType, Field
 
@@ -113,7 +113,7 @@ class KeyWords:
         return lines, names
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def float_word(value: float) -> Any:
     """The bits of a float (32 or 64) as a word: equal words for -0.0 and 0.0, and for all NaNs."""
     wide = np.float64(value)

@@ -14,6 +14,7 @@ import xxhash
 from numba import njit
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import part
 from penstock.memory.arrow import ArrowArray
 from penstock.state.groups import SchemaGroup, plain_codes
 
@@ -86,21 +87,21 @@ def _text_hashes(array: ArrowArray) -> tuple[Hashes, Hashes]:
     return first, second
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def _mix_first(hashed: Any, word: Any) -> Any:
     hashed = (hashed ^ word) * np.uint64(0xFF51AFD7ED558CCD)
     hashed = (hashed ^ (hashed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     return hashed ^ (hashed >> np.uint64(33))
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def _mix_second(hashed: Any, word: Any) -> Any:
     hashed = (hashed + word) * np.uint64(0x9E3779B97F4A7C15)
     hashed = (hashed ^ (hashed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return hashed ^ (hashed >> np.uint64(32))
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def _add_null(first: Any, second: Any) -> Any:
     """Like no value: the hash is turned before the word, a constant, goes in."""
     first = _mix_first(~first, np.uint64(0x9FB21C651E98DF25))

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import part
 from penstock.state.row_hash import Hashes
 from penstock.state.tables import Ints
 
@@ -115,6 +116,6 @@ def _match_anywhere(
             before, old = old, following[old]
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def _same(first: Any, second: Any, row: Any, old_first: Any, old_second: Any, old: Any) -> Any:
     return first[row] == old_first[old] and second[row] == old_second[old]

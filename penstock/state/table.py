@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed, part
 from penstock.state.keys import Words
 
 Word = Any  # in kernels, an int64
@@ -108,13 +109,13 @@ class KeyTable:
     def find(self, keys: Words) -> NDArray[np.int64]:
         """The entry of each key, or ``ABSENT``."""
         entries = np.empty(len(keys), np.int64)
-        _find_rows(self.arrays, np.ascontiguousarray(keys), entries)
+        _find_rows(self.arrays, np.ascontiguousarray(keys, np.int64), entries)
         return entries
 
     def insert(self, keys: Words) -> NDArray[np.int64]:
         """The entry of each key; unknown keys are added. ``capacity`` says how long other arrays must be."""
         entries = np.empty(len(keys), np.int64)
-        keys = np.ascontiguousarray(keys)
+        keys = np.ascontiguousarray(keys, np.int64)
         done = 0
         while True:
             done = _insert_rows(self.arrays, keys, entries, done)
@@ -172,7 +173,7 @@ def warm_up() -> None:
 # -- for kernels ---------------------------------------------------------------------------------------------
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def hash_word(hashed: Word, word: Word) -> Word:
     """One more word into a hash that starts as 0."""
     mixed = (hashed ^ word) * _MULTIPLIER
@@ -180,7 +181,7 @@ def hash_word(hashed: Word, word: Word) -> Word:
     return mixed ^ np.int64(np.uint64(mixed) >> np.uint64(32))
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def hash_key(key: Key) -> Word:
     """The hash of a whole key: ``hash_word`` over its words in order."""
     hashed = np.int64(0)
@@ -189,13 +190,13 @@ def hash_key(key: Key) -> Word:
     return hashed
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def first_slot(shift: Word, hashed: Word) -> Any:
     """Where the search for a key begins; ``shift`` is ``counts[3]``."""
     return np.uint64(hashed) >> np.uint64(shift)
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def same_key(words: NDArray[np.int64], entry: Word, key: Key) -> bool:
     same = True
     for index in range(len(key)):
@@ -203,7 +204,7 @@ def same_key(words: NDArray[np.int64], entry: Word, key: Key) -> bool:
     return same
 
 
-@njit(nogil=True)
+@part()
 def find(table: TableArrays, key: Key, hashed: Word) -> Word:
     """The entry of the key, or ``ABSENT``."""
     slots, words, _, _, counts = table
@@ -216,7 +217,7 @@ def find(table: TableArrays, key: Key, hashed: Word) -> Word:
         slot = (slot + np.uint64(1)) & mask
 
 
-@njit(nogil=True)
+@part()
 def insert(table: TableArrays, key: Key, hashed: Word) -> Word:
     """The entry of the key, which is added if unknown; ``FULL`` if there is no room for it."""
     slots, words, live, free, counts = table
@@ -245,7 +246,7 @@ def insert(table: TableArrays, key: Key, hashed: Word) -> Word:
     return entry
 
 
-@njit(nogil=True)
+@part()
 def remove(table: TableArrays, entry: Word) -> None:
     """Takes an entry in use out. Others keep their numbers."""
     slots, words, live, free, counts = table
@@ -273,14 +274,16 @@ def remove(table: TableArrays, entry: Word) -> None:
 
 # -- many keys at once -------------------------------------------------------------------------------------
 
+_ROWS, _ENTRIES = types.Array(types.int64, 2, "C"), types.Array(types.int64, 1, "C")
 
-@njit(nogil=True, cache=True)
+
+@fixed(types.void(TABLE_TYPE, _ROWS, _ENTRIES))
 def _find_rows(table: TableArrays, keys: Words, entries: NDArray[np.int64]) -> None:
     for row in range(len(keys)):
         entries[row] = find(table, keys[row], hash_key(keys[row]))
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.int64(TABLE_TYPE, _ROWS, _ENTRIES, types.int64))
 def _insert_rows(table: TableArrays, keys: Words, entries: NDArray[np.int64], done: int) -> int:
     for row in range(done, len(keys)):
         entry = insert(table, keys[row], hash_key(keys[row]))
@@ -290,13 +293,13 @@ def _insert_rows(table: TableArrays, keys: Words, entries: NDArray[np.int64], do
     return len(keys)
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(TABLE_TYPE, _ENTRIES))
 def _remove_entries(table: TableArrays, entries: NDArray[np.int64]) -> None:
     for entry in entries:
         remove(table, entry)
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(TABLE_TYPE, _ENTRIES))
 def _drop_entries(table: TableArrays, entries: NDArray[np.int64]) -> None:
     """Takes entries out but for their slots. Those that come first will be used again first."""
     _, _, live, free, counts = table
@@ -308,7 +311,7 @@ def _drop_entries(table: TableArrays, entries: NDArray[np.int64]) -> None:
     counts[_LIVE] -= len(entries)
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(TABLE_TYPE))
 def _rebuild(table: TableArrays) -> None:
     slots, words, live, _, counts = table
     mask = np.uint64(len(slots) - 1)

@@ -14,11 +14,11 @@ from lab.workloads.yahoo.fused import WINDOW_US, campaign_slots, fused_count, in
 from lab.workloads.yahoo.query import views_per_campaign
 from lab.workloads.yahoo.replay import YahooReplay
 from penstock.app import App
+from penstock.compiled.timing import KernelTimer
 from penstock.connectors.memory.generator import Generator
 from penstock.connectors.memory.sink import Memory
 from penstock.engine.node import Node
 from penstock.engine.seat.summary import NodeSummary
-from penstock.kernels.timing import KernelTimer
 from penstock.metrics.operators import cost_of_measuring_ns
 from penstock.query.errors import PenstockError
 from penstock.query.types import Schema

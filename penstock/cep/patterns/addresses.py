@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
+from penstock.compiled.fixed import part
 from penstock.kernels.pointers import pointer
 
 #: The signature of a condition's function.
@@ -36,38 +37,38 @@ def call_condition(typing: Any, function: Any, event: Any, row: Any, node: Any, 
     return signature, generate
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_int64(address: Any) -> Any:
     """The array of int64 at an address; its length is not known."""
     return carray(pointer(address), (_ENOUGH,), np.int64)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_int32(address: Any) -> Any:
     return carray(pointer(address), (_ENOUGH,), np.int32)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_float64(address: Any) -> Any:
     return carray(pointer(address), (_ENOUGH,), np.float64)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_float32(address: Any) -> Any:
     return carray(pointer(address), (_ENOUGH,), np.float32)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_bool(address: Any) -> Any:
     return carray(pointer(address), (_ENOUGH,), np.bool_)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def at_uint8(address: Any) -> Any:
     return carray(pointer(address), (_ENOUGH,), np.uint8)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def matrix_at(address: Any) -> Any:
     """The bindings at an address."""
     return carray(pointer(address), (_ENOUGH, 4), np.int64)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from penstock.cep.patterns.addresses import CONDITION
 from penstock.cep.patterns.references import BoundBuilder
+from penstock.compiled.cache import Kernel, compile_callback, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import Kernel, compile_callback, compile_kernel
 from penstock.kernels.conditions import is_true
 from penstock.kernels.parameters import Parameters, column_types
 from penstock.kernels.rows import indented
@@ -26,7 +26,6 @@ Ints = NDArray[np.int64]
 
 INTS = types.Array(types.int64, 1, "C")
 MATRIX = types.Array(types.int64, 2, "C")
-MACHINE = types.Tuple((MATRIX, MATRIX, INTS, MATRIX, MATRIX, MATRIX, INTS, MATRIX, MATRIX))  # type: ignore[no-untyped-call]
 
 
 class EventMasks:

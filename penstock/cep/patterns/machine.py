@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import types
 
 from penstock.cep.patterns.machine_deadlines import expire, finish, set_head, settle
 from penstock.cep.patterns.machine_events import offer
@@ -51,10 +51,16 @@ from penstock.cep.patterns.machine_layout import (
     Int,
     Machine,
 )
-from penstock.state.table import ABSENT, FULL, find, hash_key, insert
+from penstock.compiled.fixed import fixed, part
+from penstock.state.table import ABSENT, FULL, TABLE_TYPE, find, hash_key, insert
+
+_INTS, _MATRIX = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C")
+_FLAGS = types.Array(types.boolean, 1, "C")
+#: The Numba type of ``Machine``.
+MACHINE = types.Tuple((_MATRIX, _MATRIX, _INTS, _MATRIX, _MATRIX, _MATRIX, _INTS, _MATRIX, _MATRIX))  # type: ignore[no-untyped-call]
 
 
-@njit(error_model="numpy")
+@fixed(types.int64(MACHINE, TABLE_TYPE, _MATRIX, _INTS, _INTS, _FLAGS, types.int64, types.int64))
 def advance(
     m: Machine, table: Any, words: Any, masks: Any, numbers: Any, opens: Any, base: Int, start: Int
 ) -> Int:
@@ -109,7 +115,7 @@ def advance(
     return len(masks)
 
 
-@njit(error_model="numpy")
+@fixed(types.int64(MACHINE, _FLAGS, types.int64, types.int64))
 def expire_all(m: Machine, live: Any, start: Int, before_us: Int) -> Int:
     """Settles all starts whose deadline is before a time; returns the entry at which room ran out, or -1."""
     keys = m[5]
@@ -121,7 +127,7 @@ def expire_all(m: Machine, live: Any, start: Int, before_us: Int) -> Int:
     return -1
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def has_room(m: Machine, size: Int) -> bool:
     """Whether one event can be taken by a key with so many runs, whatever comes of it."""
     _, _, modes, runs, nodes, _, counts, matches, _ = m
@@ -133,7 +139,7 @@ def has_room(m: Machine, size: Int) -> bool:
     return bool(free >= needed and len(matches) - counts[MATCHES] >= needed + ticks)
 
 
-@njit(error_model="numpy")
+@fixed(types.void(MACHINE))
 def compact(m: Machine) -> None:
     """Moves the bindings that runs still have to the front, in order: parents stay before children."""
     runs, nodes, counts = m[3], m[4], m[6]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from penstock.cep.patterns.machine_layout import (
     ANY_MATCH,
@@ -46,9 +45,10 @@ from penstock.cep.patterns.machine_layout import (
     Machine,
 )
 from penstock.cep.patterns.machine_runs import free_run, holds_gone, report
+from penstock.compiled.fixed import part
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def expire(m: Machine, entry: Int, before_us: Int) -> None:
     """Settles the starts of a key whose deadline is before a time, each at its own instant."""
     modes, runs, keys, counts, rows = m[2], m[3], m[5], m[6], m[8]
@@ -66,7 +66,7 @@ def expire(m: Machine, entry: Int, before_us: Int) -> None:
         run = keys[entry, HEAD]
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def finish(m: Machine, entry: Int) -> None:
     """The first start of a key is over: what is complete by now is a match, all else is dropped."""
     places, follow, modes, runs, nodes, keys, counts, _, rows = m
@@ -102,7 +102,7 @@ def finish(m: Machine, entry: Int) -> None:
         settle(m, entry)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def settle(m: Machine, entry: Int) -> None:
     """Reports the matches at the head of the list; what starts before their last events is dropped."""
     runs, nodes, keys, counts, rows = m[3], m[4], m[5], m[6], m[8]
@@ -113,7 +113,7 @@ def settle(m: Machine, entry: Int) -> None:
     set_head(m, entry, run)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def set_head(m: Machine, entry: Int, run: Int) -> None:
     """Lets the list of a key begin at ``run``, which is in it; -1 empties it."""
     keys = m[5]
@@ -123,7 +123,7 @@ def set_head(m: Machine, entry: Int, run: Int) -> None:
         keys[entry, WANTED] = 0
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def drop_until(m: Machine, entry: Int, run: Int, last: Int) -> Int:
     """Drops the runs from ``run`` on that start no later than the event ``last``; returns the next one."""
     runs, keys = m[3], m[5]
@@ -135,7 +135,7 @@ def drop_until(m: Machine, entry: Int, run: Int, last: Int) -> Int:
     return run
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def tick(m: Machine, entry: Int, before_us: Int) -> None:
     """Reports of a periodic pattern that are due before a time, over all starts in the order of time."""
     modes, runs, keys, counts, rows = m[2], m[3], m[5], m[6], m[8]

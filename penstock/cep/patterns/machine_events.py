@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from penstock.cep.patterns.addresses import call_condition
 from penstock.cep.patterns.machine_layout import (
@@ -73,9 +72,10 @@ from penstock.cep.patterns.machine_runs import (
     new_run,
     report,
 )
+from penstock.compiled.fixed import part
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def offer(m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: Int) -> None:
     """Offers an event to all runs of its key, start by start; at last, it may start a match itself."""
     _, _, modes, runs, _, keys, counts, _, rows = m
@@ -120,7 +120,7 @@ def offer(m: Machine, entry: Int, row: Int, sequence: Int, mask: Int, opening: I
     keys[entry, WANTED] = counts[NEW_WANTED]
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> Int:
     """A run that has bound nothing yet; -1 if its key has too many runs."""
     modes, runs, keys, counts, rows = m[2], m[3], m[5], m[6], m[8]
@@ -139,7 +139,7 @@ def open_start(m: Machine, entry: Int, row: Int, sequence: Int) -> Int:
     return run
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def step(
     m: Machine,
     run: Int,
@@ -210,7 +210,7 @@ def step(
     return ended, complete
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def pass_over(m: Machine, run: Int, passes: Int, seen: Int, mark: Int) -> None:
     """A run for those continuations of another that pass over an event."""
     runs = m[3]
@@ -220,7 +220,7 @@ def pass_over(m: Machine, run: Int, passes: Int, seen: Int, mark: Int) -> None:
         add_run(m, run, position, seen, spent, runs[run, NODE], mark)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def holds(m: Machine, event: Int, row: Int, node: Int) -> bool:
     """Whether what the pattern's event asks of earlier events holds as well."""
     modes = m[2]
@@ -229,7 +229,7 @@ def holds(m: Machine, event: Int, row: Int, node: Int) -> bool:
     return bool(call_condition(modes[FUNCTION], event, row, node, modes[CONTEXT]) != 0)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def is_open(m: Machine, position: Int, seen: Int, spent: Int) -> bool:
     """Whether the negated events seen so far leave some continuation."""
     places, follow = m[0], m[1]
@@ -240,7 +240,7 @@ def is_open(m: Machine, position: Int, seen: Int, spent: Int) -> bool:
     return False
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def is_pointless(m: Machine, position: Int, seen: Int, spent: Int, mark: Int) -> bool:
     """Whether a preferred run of the same start can do all that a run at this point can, now and later."""
     places, runs = m[0], m[3]
@@ -256,7 +256,7 @@ def is_pointless(m: Machine, position: Int, seen: Int, spent: Int, mark: Int) ->
     return False
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int, complete: Int) -> Any:
     """Binds the event at a position: the successor and, if the match may end there, its completion."""
     places, _, modes, runs, nodes, _, counts, _, rows = m
@@ -286,7 +286,7 @@ def arrive(m: Machine, run: Int, target: Int, row: Int, sequence: Int, mark: Int
     return False, node if complete < 0 else complete
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def add_run(m: Machine, run: Int, position: Int, seen: Int, spent: Int, node: Int, mark: Int) -> None:
     """A successor of ``run``, unless a preferred run can do all that it can."""
     modes, runs, counts = m[2], m[3], m[6]
@@ -305,7 +305,7 @@ def add_run(m: Machine, run: Int, position: Int, seen: Int, spent: Int, node: In
     append(m, added)
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def decide(m: Machine, mark: Int, complete: Int) -> None:
     """Reports what the event decided for one start, whose runs stand behind ``mark``."""
     modes, runs, counts, rows = m[2], m[3], m[6], m[8]

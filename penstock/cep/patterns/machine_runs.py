@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from penstock.cep.patterns.machine_layout import (
     ALL_ROWS,
@@ -45,9 +44,10 @@ from penstock.cep.patterns.machine_layout import (
     Int,
     Machine,
 )
+from penstock.compiled.fixed import part
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def new_run(m: Machine) -> Int:
     runs, counts = m[3], m[6]
     run = counts[FREE]
@@ -60,7 +60,7 @@ def new_run(m: Machine) -> Int:
     return run
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def free_run(m: Machine, run: Int) -> None:
     runs, counts = m[3], m[6]
     runs[run, POS] = UNUSED
@@ -69,14 +69,14 @@ def free_run(m: Machine, run: Int) -> None:
     counts[LIVE] -= 1
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def copy_run(m: Machine, source: Int, target: Int) -> None:
     runs = m[3]
     for column in range(RUN_WIDTH):
         runs[target, column] = runs[source, column]
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def append(m: Machine, run: Int) -> None:
     """Puts a run at the end of the list that is being made."""
     runs, counts = m[3], m[6]
@@ -91,7 +91,7 @@ def append(m: Machine, run: Int) -> None:
         counts[NEW_WANTED] |= m[0][runs[run, POS], WANTS]
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def behind(m: Machine, mark: Int) -> Int:
     """The first run of the list that is being made behind ``mark``, which was its tail before; -1 if none."""
     if mark < 0:
@@ -99,7 +99,7 @@ def behind(m: Machine, mark: Int) -> Int:
     return m[3][mark, NEXT]
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def drop_behind(m: Machine, mark: Int) -> None:
     """Takes out again all runs behind ``mark``."""
     runs, counts = m[3], m[6]
@@ -116,7 +116,7 @@ def drop_behind(m: Machine, mark: Int) -> None:
         runs[mark, NEXT] = -1
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def deadline(m: Machine, time: Int) -> Int:
     modes = m[2]
     length = modes[PERIOD] if modes[PERIOD] > 0 else modes[WITHIN]
@@ -127,7 +127,7 @@ def deadline(m: Machine, time: Int) -> Int:
     return time + length
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def report(m: Machine, node: Int, start: Int, end: Int, number: Int) -> None:
     """Notes a match at this instant; takes its events away if they are to be consumed."""
     modes, nodes, counts, matches, rows = m[2], m[4], m[6], m[7], m[8]
@@ -149,7 +149,7 @@ def report(m: Machine, node: Int, start: Int, end: Int, number: Int) -> None:
     counts[NOW_NUMBER] += size if modes[ALL_ROWS] != 0 else 1
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def holds_gone(m: Machine, node: Int) -> bool:
     """Whether one of a run's events has been consumed."""
     nodes, rows = m[4], m[8]

@@ -6,14 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from penstock.cep.patterns import machine
 from penstock.cep.patterns import machine_layout as m
-from penstock.cep.patterns.conditions import INTS, MACHINE, MATRIX, Conditions, EventMasks
+from penstock.cep.patterns.conditions import Conditions, EventMasks
 from penstock.cep.patterns.kept_events import KeptEvents
 from penstock.cep.patterns.measures import Measures
-from penstock.kernels.cache import Kernel, compile_kernel
+from penstock.compiled.fixed import kernel_of
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
@@ -24,7 +24,7 @@ from penstock.query.patterns.modes import AfterMatch, Contiguity
 from penstock.query.patterns.patterns import Periodic
 from penstock.query.steps import MatchSpec
 from penstock.state.keys import KeyWords
-from penstock.state.table import TABLE_TYPE, KeyTable
+from penstock.state.table import KeyTable
 
 Ints = NDArray[np.int64]
 
@@ -32,7 +32,6 @@ _MODES = {Contiguity.STRICT: m.STRICT, Contiguity.NEXT: m.NEXT_MATCH, Contiguity
 _SKIPS = {AfterMatch.NO_SKIP: m.NO_SKIP, AfterMatch.TO_NEXT: m.TO_NEXT, AfterMatch.PAST_LAST: m.PAST_LAST}
 
 
-FLAGS = types.Array(types.boolean, 1, "C")
 _NO_NUMBERS: Ints = np.zeros(0, np.int64)
 _NO_FLAGS = np.zeros(0, np.bool_)
 _FEW = 1024  # bindings or events that are not worth tidying up
@@ -51,9 +50,8 @@ class Matcher:
         self._masks = None if spec.by_start else EventMasks(events, layout, strings)
         self.conditions = Conditions(events, layout, strings)
         self._measures = Measures(spec, events, layout, target, strings)
-        self._advance = _advance_kernel()
-        self._expire = _expire_kernel()
-        self._compact = _compact_kernel()
+        self._advance = kernel_of(machine.advance)
+        self._expire = kernel_of(machine.expire_all)
         self._places, self._follow = _arrays(self._automaton, self.conditions.mask)
         self._modes = self._mode_array()
         self.words = KeyWords.of(layout, spec.keys)
@@ -178,7 +176,7 @@ class Matcher:
 
     def _make_room(self) -> None:
         self._drain()
-        self._compact(self._machine)
+        machine.compact(self._machine)
         if len(self.table) == self.table.capacity:
             self.table.grow()
             self.reserve()
@@ -221,7 +219,7 @@ class Matcher:
         bound, kept = self._tidy
         if self.counts[m.NODES] <= 2 * bound + _FEW and self.events.count <= 2 * kept + _FEW:
             return
-        self._compact(self._machine)
+        machine.compact(self._machine)
         nodes = self.nodes[: self.counts[m.NODES]]
         used = np.zeros(self.events.count, np.bool_)
         used[nodes[:, m.N_ROW]] = True
@@ -309,30 +307,3 @@ def _lengthened(matrix: Ints, length: int) -> Ints:
     longer = np.zeros((length, matrix.shape[1]), np.int64)
     longer[: len(matrix)] = matrix
     return longer
-
-
-def _advance_kernel() -> Kernel:
-    """The machine: compiled once, whatever the pattern."""
-    names = "machine, table, words, masks, numbers, opens, base, start"
-    source = (
-        "from penstock.cep.patterns.machine import advance\n\n\n"
-        f"def match_events({names}):\n    return advance({names})\n"
-    )
-    number = types.int64
-    signature = number(MACHINE, TABLE_TYPE, MATRIX, INTS, INTS, FLAGS, number, number)
-    return compile_kernel("match_events", source, signature)
-
-
-def _expire_kernel() -> Kernel:
-    source = (
-        "from penstock.cep.patterns.machine import expire_all\n\n\n"
-        "def match_deadlines(machine, live, start, before_us):\n"
-        "    return expire_all(machine, live, start, before_us)\n"
-    )
-    return compile_kernel("match_deadlines", source, types.int64(MACHINE, FLAGS, types.int64, types.int64))
-
-
-def _compact_kernel() -> Kernel:
-    head = "from penstock.cep.patterns.machine import compact"
-    source = f"{head}\n\n\ndef match_memory(machine):\n    compact(machine)\n"
-    return compile_kernel("match_memory", source, types.void(MACHINE))

@@ -21,8 +21,8 @@ from penstock.cep.patterns.machine_layout import (
     N_PARENT,
 )
 from penstock.cep.patterns.references import BoundBuilder
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.parameters import column_types
 from penstock.kernels.rows import indented, store, unpack
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-import numba
 import numpy as np
 
 from penstock.cep.selections.selections import Ints
+from penstock.compiled.fixed import fixed
 
 
 class Assignment(Enum):
@@ -38,7 +38,7 @@ def assign(rule: Assignment, count: int, instances: Sequence[int], open_counts: 
     return chosen
 
 
-@numba.njit("void(int64[::1], int64[::1], int64[::1])", cache=True, nogil=True)
+@fixed("void(int64[::1], int64[::1], int64[::1])")
 def _to_fewest(registered: Ints, open_counts: Ints, chosen: Ints) -> None:
     for place in range(len(chosen)):
         best = registered[0]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from penstock.compiled.fixed import fixed, part
 
 Array = NDArray[Any]
 
@@ -25,12 +26,12 @@ _TABLE = "int64[::1], int64[:, ::1]"
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-@numba.njit("int64(int64, int64)", cache=True, nogil=True, inline="always")
+@part()
 def _slot(key: int, mask: int) -> Any:
     return np.int64((np.uint64(key) * _MIX) >> np.uint64(20)) & mask
 
 
-@numba.njit(f"void(int64, {_ENTRIES}, {_TABLE})", cache=True, nogil=True)
+@fixed(f"void(int64, {_ENTRIES}, {_TABLE})")
 def rehash(
     count: int,
     numbers: Array,
@@ -56,11 +57,9 @@ def rehash(
         heads[slot, sides[entry]] = entry
 
 
-@numba.njit(
+@fixed(
     "UniTuple(int64, 4)(uint8[::1], int64[::1], int64[::1], int64, int64, boolean, int64, int64, int64,"
-    f" {_ENTRIES}, {_TABLE}, int64[::1], int64[::1], int64[::1], int64[::1])",
-    cache=True,
-    nogil=True,
+    f" {_ENTRIES}, {_TABLE}, int64[::1], int64[::1], int64[::1], int64[::1])"
 )
 def cut_pairs(
     flags: Array,

@@ -9,10 +9,10 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.memory.edges import START_OF_TIME, End, LatencyMarker, Mark, Watermark
 from penstock.memory.layout import LATE, ORDER, TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
@@ -291,7 +291,7 @@ def _moment(time_us: int) -> str:
         return "beyond the year 9999"
 
 
-@numba.njit("int64(int64[::1], int64, int64, int64)", nogil=True, cache=True, boundscheck=False)
+@fixed("int64(int64[::1], int64, int64, int64)")
 def _first_disorder(times: NDArray[np.int64], start: int, stop: int, latest_us: int) -> int:
     for k in range(start, stop):
         if times[k] < latest_us:
@@ -300,9 +300,7 @@ def _first_disorder(times: NDArray[np.int64], start: int, stop: int, latest_us: 
     return -1
 
 
-@numba.njit(
-    "int64(int64[::1], boolean[::1], int64, int64, int64, int64)", nogil=True, cache=True, boundscheck=False
-)
+@fixed("int64(int64[::1], boolean[::1], int64, int64, int64, int64)")
 def _flag_late(
     times: NDArray[np.int64], late: NDArray[np.bool_], start: int, stop: int, latest_us: int, lateness_us: int
 ) -> int:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from penstock.compiled.fixed import part
 
 Floats = NDArray[np.float64]
 
 _SPLITTER = 134217729.0  # 2**27 + 1: cuts a float64 into two halves of 26 bits (Veltkamp)
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def add_exactly(total: float, lost: float, value: float) -> tuple[float, float]:
     """``total + value``, and ``lost`` with what that addition rounded away."""
     added = total + value
@@ -24,7 +25,7 @@ def add_exactly(total: float, lost: float, value: float) -> tuple[float, float]:
     return added, lost
 
 
-@njit(forceinline=True)
+@part(forceinline=True)
 def error_of_square(value: float) -> float:
     """What ``value * value`` rounds away (Dekker)."""
     scaled = value * _SPLITTER

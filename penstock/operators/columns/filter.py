@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numba import types
 
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.conditions import is_true
 from penstock.kernels.parameters import column_types
 from penstock.kernels.rows import indented, unpack

@@ -9,8 +9,8 @@ import pyarrow as pa
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.code import Code, either
 from penstock.kernels.parameters import column_types
 from penstock.kernels.rows import indented, unpack

@@ -8,8 +8,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder
-from penstock.kernels.cache import compile_kernel
 from penstock.query.errors import QueryError
 from penstock.query.types import DataType
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import kernel_of
 from penstock.kernels.builder import KernelBuilder
 from penstock.kernels.rows import row_kernel, store, system_fields
 from penstock.memory.layout import ORDER, SUB, SYSTEM_TYPES, TIME, Columns, Layout
-from penstock.operators.joins.join_kernels import place_kernel
+from penstock.operators.joins.join_kernels import place
 from penstock.operators.joins.windowed_sides import WindowedSides
 from penstock.operators.run.base import Build
 from penstock.operators.run.registry import runs
@@ -170,7 +171,7 @@ class GroupJoin(WindowedSides):
 
     @cached_property
     def _place(self) -> Any:
-        return place_kernel()
+        return kernel_of(place)
 
 
 class _Selection:

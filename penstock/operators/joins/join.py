@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import kernel_of
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns, Layout
-from penstock.operators.joins.join_kernels import NOT_STARTED, Ints, match_kernel, order_kernel
+from penstock.operators.joins.join_kernels import NOT_STARTED, Ints, match, order
 from penstock.operators.joins.join_state import JoinSide
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.windows.window_rows import KeyHash
@@ -71,8 +72,8 @@ class Join(Operator):
         )
         self._unmatched: _Batch | None = None
         self._passed: int | None = None  # a watermark whose eviction waits until the batch is matched
-        self._match = match_kernel()
-        self._order = order_kernel() if ORDER in output else None
+        self._match = kernel_of(match)
+        self._order = kernel_of(order) if ORDER in output else None
         self._mine, self._theirs, self._windows = (np.zeros(_PAIRS, np.int64) for _ in range(3))
 
     @abstractmethod

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-from penstock.kernels.cache import compile_kernel
+from penstock.compiled.fixed import fixed, part
 from penstock.kernels.hashing import SEED, hash_i64
 from penstock.state.keys import Words
 from penstock.state.table import FULL, TABLE_TYPE, TableArrays, find, hash_word, insert
@@ -23,8 +23,10 @@ NOT_STARTED = -(1 << 63)
 
 Ints = NDArray[np.int64]
 
+_INTS, _WORDS, _INT = types.Array(types.int64, 1, "C"), types.Array(types.int64, 2, "C"), types.int64
 
-@njit(error_model="numpy")
+
+@fixed(types.boolean(TABLE_TYPE, _WORDS, _INT, *[_INTS] * 4))
 def link(
     table: TableArrays, keys: Words, first: int, heads: Ints, nexts: Ints, created: Ints, progress: Ints
 ) -> bool:
@@ -46,7 +48,7 @@ def link(
     return True
 
 
-@njit(error_model="numpy")
+@fixed(types.int64(_INTS, _INTS, _INTS))
 def unlink(entries: Ints, heads: Ints, nexts: Ints) -> int:
     """Marks all rows of these chains dead; returns how many."""
     dead = 0
@@ -61,7 +63,7 @@ def unlink(entries: Ints, heads: Ints, nexts: Ints) -> int:
     return dead
 
 
-@njit(error_model="numpy")
+@fixed(types.void(*[_INTS] * 4))
 def owners_of(entries: Ints, heads: Ints, nexts: Ints, owners: Ints) -> None:
     """The entry of every row that is in a chain."""
     for entry in entries:
@@ -71,7 +73,7 @@ def owners_of(entries: Ints, heads: Ints, nexts: Ints, owners: Ints) -> None:
             row = nexts[row]
 
 
-@njit(error_model="numpy")
+@fixed(types.int64(_WORDS, _INTS, _INT, TABLE_TYPE, *[_INTS] * 8, _INT))
 def match(
     keys: Words,
     times: Ints,
@@ -149,7 +151,7 @@ def match(
     return count
 
 
-@njit(error_model="numpy")
+@fixed(types.void(*[_INTS] * 8, _INT, _INTS))
 def order(
     left_time: Ints,
     left_order: Ints,
@@ -168,43 +170,15 @@ def order(
         result[index] = np.int64(hash_place(right_time, right_order, right_sub, right[index], hashed))
 
 
-@njit(error_model="numpy")
+@fixed(types.void(*[_INTS] * 4, _INT, _INTS))
 def place(times: Ints, orders: Ints, subs: Ints, rows: Ints, count: int, result: Ints) -> None:
     """The ``$order`` of rows made from single events: a hash of each event's place."""
     for index in range(count):
         result[index] = np.int64(hash_place(times, orders, subs, rows[index], SEED))
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def hash_place(times: Ints, orders: Ints, subs: Ints, row: int, seed: Any) -> Any:
     """xxhash64 of (event time, ``$order``, ``$sub``): no two events of a stream have the same three."""
     hashed = hash_i64(orders[row], hash_i64(times[row], seed))
     return hash_i64(subs[row] if len(subs) else np.int64(0), hashed)
-
-
-INTS_TYPE = types.Array(types.int64, 1, "C")
-WORDS_TYPE = types.Array(types.int64, 2, "C")
-INT_TYPE = types.int64
-
-
-def compiled(name: str, result: Any, *parameters: Any) -> Any:
-    """A kernel of this module through the cache, which knows when the functions it calls have changed."""
-    names = ", ".join(f"p{index}" for index in range(len(parameters)))
-    source = f"from {__name__} import {name}\n\n\ndef join_{name}({names}):\n    return {name}({names})\n"
-    return compile_kernel(f"join_{name}", source, result(*parameters))
-
-
-def match_kernel() -> Any:
-    """``match``, compiled."""
-    tables = (TABLE_TYPE, INTS_TYPE, INTS_TYPE, INTS_TYPE)
-    return compiled("match", INT_TYPE, WORDS_TYPE, INTS_TYPE, INT_TYPE, *tables, *[INTS_TYPE] * 5, INT_TYPE)
-
-
-def order_kernel() -> Any:
-    """``order``, compiled."""
-    return compiled("order", types.none, *[INTS_TYPE] * 8, INT_TYPE, INTS_TYPE)
-
-
-def place_kernel() -> Any:
-    """``place``, compiled."""
-    return compiled("place", types.none, *[INTS_TYPE] * 4, INT_TYPE, INTS_TYPE)

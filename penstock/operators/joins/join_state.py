@@ -11,24 +11,23 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import kernel_of
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.joins.join_kernels import (
     CHAIN_END,
     DEAD,
-    INT_TYPE,
-    INTS_TYPE,
     NOT_STARTED,
-    WORDS_TYPE,
     Ints,
-    compiled,
+    link,
+    owners_of,
+    unlink,
 )
 from penstock.query.types import DataType, Field
 from penstock.state.keys import Words
 from penstock.state.rows import RowStore
-from penstock.state.table import TABLE_TYPE, KeyTable
+from penstock.state.table import KeyTable
 
 _NEXT = "$next"  # the row behind this one in its chain, or CHAIN_END, or DEAD
 
@@ -55,8 +54,7 @@ class JoinSide:
         self.first_bucket = 0  # every stored event is in [first_bucket, last_bucket]
         self.last_bucket = NOT_STARTED
         self._dead = 0
-        self._link = compiled("link", types.boolean, TABLE_TYPE, WORDS_TYPE, INT_TYPE, *[INTS_TYPE] * 4)
-        self._unlink = compiled("unlink", INT_TYPE, INTS_TYPE, INTS_TYPE, INTS_TYPE)
+        self._link = kernel_of(link)
 
     def __len__(self) -> int:
         """Events that are stored and not evicted."""
@@ -105,7 +103,7 @@ class JoinSide:
         """Frees all events in buckets below that one; None frees everything."""
         while self._buckets and (before_bucket is None or self._buckets[0] < before_bucket):
             for entries in self._entries.pop(heappop(self._buckets)):
-                self._dead += self._unlink(entries, self.heads, self.nexts)
+                self._dead += unlink(entries, self.heads, self.nexts)
                 self.table.remove(entries)
         if self._buckets:
             self.first_bucket = self._buckets[0]
@@ -134,7 +132,7 @@ class JoinSide:
         """Copies of the stored events, oldest first: the columns of ``kept_fields``, and the keys' words."""
         entries = self.table.entries.astype(np.int64)
         owners: Ints = np.full(self.store.count, DEAD, np.int64)
-        compiled("owners_of", types.none, *[INTS_TYPE] * 4)(entries, self.heads, self.nexts, owners)
+        owners_of(entries, self.heads, self.nexts, owners)
         alive = np.flatnonzero(owners != DEAD)
         return self.store.gather(alive)[:-1], self.table.words[owners[alive], :-1]
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-from penstock.kernels.cache import compile_kernel
+from penstock.compiled.fixed import fixed, kernel_of
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.run.base import Build, Operator
@@ -55,7 +55,7 @@ class Deduplicate(Operator):
         self._kept_events = 0
         self.on_growth: Callable[[Deduplicate], None] | None = None  # hears of every longer table
         self._copied = _copies(layout, build.outputs.get(Port.MAIN) or Layout(()))
-        self._choose = _kernel()
+        self._choose = kernel_of(choose)
         last_kept = Field("$last_kept", DataType.TIMESTAMP)
         self.state_formats = (
             StateFormat("held", layout.fields),
@@ -187,7 +187,10 @@ def _copies(layout: Layout, output: Layout) -> list[tuple[int | None, np.dtype[A
     return copies
 
 
-@njit(error_model="numpy")
+_INTS, _INT = types.Array(types.int64, 1, "C"), types.int64
+
+
+@fixed(types.boolean(TABLE_TYPE, types.Array(types.int64, 2, "C"), _INTS, _INTS, _INT, _INTS, _INTS, _INTS))
 def choose(
     table: TableArrays,
     keys: Words,
@@ -214,12 +217,3 @@ def choose(
             progress[1] += 1
     progress[0] = len(times)
     return True
-
-
-def _kernel() -> Any:
-    ints, number = types.Array(types.int64, 1, "C"), types.int64
-    words = types.Array(types.int64, 2, "C")
-    signature = types.boolean(TABLE_TYPE, words, ints, ints, number, ints, ints, ints)
-    names = "table, keys, times, last_kept, within, rows, entries, progress"
-    source = f"from {__name__} import choose\n\n\ndef deduplicate({names}):\n    return choose({names})\n"
-    return compile_kernel("deduplicate", source, signature)

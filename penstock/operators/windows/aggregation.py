@@ -9,8 +9,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder, column_types
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.kernels.conditions import is_true
 from penstock.memory.layout import LATE, ORDER, SUB, TIME, Columns
 from penstock.operators.aggregates import accumulators

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
+
+from penstock.compiled.fixed import part
 
 Ints = NDArray[np.int64]
 
@@ -48,7 +50,7 @@ class BestRanks:
         return sum(array.nbytes for array in self.arrays)
 
 
-@njit(nogil=True)
+@part()
 def offer(heap: Ints, held: Ints, group: Any, places: Any, rank: Any) -> Any:
     """Puts a rank into the group's heap if it is one of the best so far; returns the group's limit."""
     base = group * places

@@ -6,8 +6,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import compile_kernel
 from penstock.kernels.builder import column_types
-from penstock.kernels.cache import compile_kernel
 from penstock.memory.layout import Columns, Layout
 from penstock.operators.windows.aggregation import KERNEL_HEADER, Aggregation, fill_in
 from penstock.operators.windows.panes import Panes

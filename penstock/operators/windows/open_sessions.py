@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed
 from penstock.memory.edges import END_OF_TIME
 from penstock.memory.layout import Columns
 from penstock.state.keys import Words
-from penstock.state.table import KeyTable, TableArrays, remove
+from penstock.state.table import TABLE_TYPE, KeyTable, TableArrays, remove
 
 Ints = NDArray[np.int64]
 
@@ -106,6 +107,7 @@ class Sessions:
 
     def close(self, closing: Ints, gap_us: int) -> None:
         """Takes these sessions out, and keys without sessions too."""
+        closing = np.ascontiguousarray(closing, np.int64)
         _unlink(self.keys.arrays, self.heads, self.following, self.owner, closing)
         self.is_open[closing] = False
         self._release(closing)
@@ -143,7 +145,7 @@ class Sessions:
         return self.keys.nbytes + sum(array.nbytes for array in self.arrays)
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(TABLE_TYPE, *[_INTS] * 4))
 def _unlink(table: TableArrays, heads: Ints, following: Ints, owner: Ints, closing: Ints) -> None:
     for session in closing:
         entry = owner[session]
@@ -158,7 +160,7 @@ def _unlink(table: TableArrays, heads: Ints, following: Ints, owner: Ints, closi
             following[before] = following[session]
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(*[_INTS] * 4))
 def _link(heads: Ints, following: Ints, entries: Ints, sessions: Ints) -> None:
     for index in range(len(sessions)):
         following[sessions[index]] = heads[entries[index]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import types
 
-from penstock.kernels.cache import Kernel
+from penstock.compiled.cache import Kernel
 from penstock.kernels.conditions import is_true
 from penstock.operators.windows.aggregation import Aggregation, fill_in, with_lookup
 from penstock.operators.windows.wall_clock import wall_clock

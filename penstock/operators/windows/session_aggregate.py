@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from penstock.kernels.cache import Kernel
+from penstock.compiled.cache import Kernel
 from penstock.memory.layout import Columns
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.windows.aggregation import Aggregation, fill_in

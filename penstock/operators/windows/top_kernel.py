@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import compile_kernel
+from penstock.compiled.fixed import fixed
 from penstock.kernels.builder import Code, KernelBuilder, column_types
-from penstock.kernels.cache import compile_kernel
 from penstock.memory.layout import LATE, TIME, Layout
 from penstock.operators.run.base import Build
 from penstock.operators.windows.aggregation import KERNEL_HEADER, fill_in, with_lookup
@@ -158,7 +159,22 @@ def _first_bytes(text: str) -> int:
     return int.from_bytes(text[:8].encode("utf-8", "surrogatepass")[:8].ljust(8, b"\0")) - (1 << 63)
 
 
-@njit(error_model="numpy")
+_INTS, _INT = types.Array(types.int64, 1, "C"), types.int64
+
+
+@fixed(
+    types.int64(
+        TABLE_TYPE,
+        types.Array(types.int64, 2, "C"),
+        _INTS,
+        BEST_RANKS_TYPE,
+        _INT,
+        _INTS,
+        _INTS,
+        types.Array(types.boolean, 1, "C"),
+        _INT,
+    )
+)
 def admit(
     table: TableArrays,
     words: Words,
@@ -190,13 +206,3 @@ def admit(
         if places > 0 and kept[index]:
             limits[entry] = offer(heap, held, entry, places, rank)
     return len(ranks)
-
-
-def admission_kernel() -> Any:
-    """``admit``, compiled."""
-    ints, bools, number = types.Array(types.int64, 1, "C"), types.Array(types.boolean, 1, "C"), types.int64
-    words = types.Array(types.int64, 2, "C")
-    signature = types.int64(TABLE_TYPE, words, ints, BEST_RANKS_TYPE, number, ints, ints, bools, number)
-    names = "table, words, lowest, best, places, ranks, entries, kept, done"
-    source = f"from {__name__} import admit\n\n\ndef admit_candidates({names}):\n    return admit({names})\n"
-    return compile_kernel("admit_candidates", source, signature)

@@ -13,9 +13,9 @@ from typing import Any, overload
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import part
 from penstock.kernels.builder import KernelBuilder
 from penstock.query.windows import Sliding
 from penstock.query.windows.clock import WindowClock
@@ -99,14 +99,14 @@ class WallClock:
         return "" if self.is_plain else IMPORTS
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def wall_of(time: Any, starts: Ints, offsets: Ints, reached: Ints) -> Any:
     """``WallClock.wall``, in kernels."""
     place = np.searchsorted(starts, time, side="right") - 1
     return max(time + offsets[place], reached[place])
 
 
-@njit(error_model="numpy")
+@part(error_model="numpy")
 def instant_of(wall: Any, starts: Ints, offsets: Ints, until: Ints) -> Any:
     """``WallClock.instants``, in kernels."""
     place = np.searchsorted(until, wall)

@@ -9,8 +9,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from penstock.compiled.cache import Kernel, compile_kernel
 from penstock.kernels.builder import HEADER, KernelBuilder, column_types
-from penstock.kernels.cache import Kernel, compile_kernel
 from penstock.memory.layout import ORDER, TIME, Columns, Layout
 from penstock.memory.strings import StringPool
 from penstock.operators.aggregates.accumulator import Finished

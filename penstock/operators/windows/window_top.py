@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import kernel_of
 from penstock.memory.layout import ORDER, SUB, TIME, Columns, Layout
-from penstock.operators.joins.join_kernels import place_kernel
+from penstock.operators.joins.join_kernels import place
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.registry import runs
 from penstock.operators.windows.aggregation import WindowMerge
 from penstock.operators.windows.best_ranks import WORST, BestRanks
 from penstock.operators.windows.panes import Panes, ranges
-from penstock.operators.windows.top_kernel import admission_kernel, candidate_kernel, further_keys
+from penstock.operators.windows.top_kernel import admit, candidate_kernel, further_keys
 from penstock.operators.windows.window_rows import KeyHash
 from penstock.query.graph import Port
 from penstock.query.steps import WindowTopSpec
@@ -168,7 +169,7 @@ class WindowTop(Operator):
         """A hash of each event's own place: an event can come twice, through two windows before this step."""
         store, hashed = self._store, np.empty(len(chosen), np.int64)
         subs = store.column(SUB) if SUB in store.layout else np.zeros(0, np.int64)
-        place_kernel()(store.column(self._time), store.column(ORDER), subs, chosen, len(chosen), hashed)
+        place(store.column(self._time), store.column(ORDER), subs, chosen, len(chosen), hashed)
         return hashed
 
     def _ranked(self, owners: Ints, rows: Ints) -> tuple[NDArray[np.intp], Ints, Ints, Ints]:
@@ -282,7 +283,7 @@ class WindowTop(Operator):
 
     @cached_property
     def _admission(self) -> Any:
-        return admission_kernel()
+        return kernel_of(admit)
 
     def reset(self) -> None:
         super().reset()

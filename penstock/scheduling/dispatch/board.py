@@ -7,7 +7,6 @@ with them, above all when the kernels of the turn before have filled the caches.
 from __future__ import annotations
 
 import ctypes
-import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import part
 from penstock.scheduling.dispatch.passes import is_chain, operators_behind
 from penstock.scheduling.topology import Topology
 
@@ -122,10 +122,6 @@ class Given(ctypes.Structure):
     _fields_ = _fields(__annotations__)
 
 
-#: Differs whenever a field does: compiled code that was kept from another layout must not be used.
-LAYOUT = zlib.crc32(repr([Head._fields_, BoardOperator._fields_, Given._fields_, MOST_TURNS]).encode())
-
-
 class Views(NamedTuple):
     """The board in compiled code. ``heads`` has one row."""
 
@@ -158,7 +154,7 @@ _number = _pointer_to(types.int64)
 _HEAD_BYTES, _OPERATOR_BYTES, _GIVEN_BYTES = (ctypes.sizeof(record) for record in _RECORDS)
 
 
-@numba.njit
+@part()
 def views(address):  # type: ignore[no-untyped-def]
     """The board at this address."""
     heads = carray(_head(address), (1,))

@@ -9,10 +9,10 @@ waits for a worker, or was put off until it has been idle for long enough, or is
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from penstock.scheduling.dispatch.board import LAYOUT, NEVER_NS, views
+from penstock.compiled.fixed import fixed, part
+from penstock.scheduling.dispatch.board import NEVER_NS, views
 from penstock.scheduling.policy import PriorityOrder
 
 NOBODY = -1
@@ -31,7 +31,7 @@ _HAND_OVER_NS = 50_000
 # -- priorities ----------------------------------------------------------------------------------
 
 
-@numba.njit
+@part()
 def _priority(head, op, now_ns):  # type: ignore[no-untyped-def]
     """What an operator has by what waits for it now; 0: it is not worth a turn (enjima algorithm 1).
 
@@ -61,7 +61,7 @@ def _priority(head, op, now_ns):  # type: ignore[no-untyped-def]
     return op.potential
 
 
-@numba.njit
+@part()
 def _put(board, operator, priority):  # type: ignore[no-untyped-def]
     head, op = board.heads[0], board.operators[operator]
     if op.priority <= 0.0:
@@ -73,7 +73,7 @@ def _put(board, operator, priority):  # type: ignore[no-untyped-def]
     op.ticket = head.tickets
 
 
-@numba.njit
+@part()
 def _take_out(board, operator):  # type: ignore[no-untyped-def]
     head, op = board.heads[0], board.operators[operator]
     if op.priority > 0.0:
@@ -84,7 +84,7 @@ def _take_out(board, operator):  # type: ignore[no-untyped-def]
         board.operators[last].place = op.place
 
 
-@numba.njit
+@part()
 def _offer(board, operator, now_ns):  # type: ignore[no-untyped-def]
     """Lets an operator wait for a worker if it is worth a turn."""
     head, op = board.heads[0], board.operators[operator]
@@ -102,7 +102,7 @@ def _offer(board, operator, now_ns):  # type: ignore[no-untyped-def]
         head.put_off = 1
 
 
-@numba.njit
+@part()
 def _best(board):  # type: ignore[no-untyped-def]
     """Who comes first of those that wait: of equal ones, by a plan the one downstream, later the first."""
     best, highest, ticket = NOBODY, 0.0, 0
@@ -116,7 +116,7 @@ def _best(board):  # type: ignore[no-untyped-def]
 # -- sources -------------------------------------------------------------------------------------
 
 
-@numba.njit
+@part()
 def _next_read_ns(head, given_ns, now_ns):  # type: ignore[no-untyped-def]
     """When to read a source again that was given out then and is empty now.
 
@@ -139,13 +139,13 @@ def _next_read_ns(head, given_ns, now_ns):  # type: ignore[no-untyped-def]
     return beat_ns if wanted_ns <= beat_ns else beat_ns + patience_ns
 
 
-@numba.njit
+@part()
 def _look_at(head, op, when_ns):  # type: ignore[no-untyped-def]
     op.look_ns = when_ns
     head.next_look_ns = min(head.next_look_ns, when_ns)
 
 
-@numba.njit
+@part()
 def _admit_sources(board, now_ns):  # type: ignore[no-untyped-def]
     """Lets in the sources whose time has come and, if there is one, those whose time is near."""
     head = board.heads[0]
@@ -171,7 +171,7 @@ def _admit_sources(board, now_ns):  # type: ignore[no-untyped-def]
 # -- events --------------------------------------------------------------------------------------
 
 
-@numba.njit
+@part()
 def _wait(board, operator, pending, now_ns):  # type: ignore[no-untyped-def]
     """So much waits for an operator by now."""
     op = board.operators[operator]
@@ -186,7 +186,7 @@ def _wait(board, operator, pending, now_ns):  # type: ignore[no-untyped-def]
     _offer(board, operator, now_ns)
 
 
-@numba.njit
+@part()
 def _give_back(board, operator, now_ns):  # type: ignore[no-untyped-def]
     """A turn has ended, and ``seen`` is what it has left."""
     head, op = board.heads[0], board.operators[operator]
@@ -205,7 +205,7 @@ def _give_back(board, operator, now_ns):  # type: ignore[no-untyped-def]
     _wait(board, operator, left, now_ns)
 
 
-@numba.njit
+@part()
 def _take_back(board, returned, now_ns):  # type: ignore[no-untyped-def]
     """Operators come back, each with those behind it if it leads; else its readers may have got something."""
     for place in range(returned):
@@ -233,7 +233,7 @@ def _take_back(board, returned, now_ns):  # type: ignore[no-untyped-def]
                     _wait(board, board.links[link], seen, now_ns)
 
 
-@numba.njit
+@part()
 def _admit_put_off(board, now_ns):  # type: ignore[no-untyped-def]
     """Lets in whoever has been idle for long enough by now."""
     board.heads[0].put_off = 0
@@ -244,7 +244,7 @@ def _admit_put_off(board, now_ns):  # type: ignore[no-untyped-def]
 # -- instructions --------------------------------------------------------------------------------
 
 
-@numba.njit
+@part()
 def _limit(head, op, now_ns):  # type: ignore[no-untyped-def]
     """How many events a turn that begins now may take: until the deadline, but at least some (eq. 4)."""
     limit = op.limit
@@ -255,14 +255,14 @@ def _limit(head, op, now_ns):  # type: ignore[no-untyped-def]
     return min(limit, head.at_most)
 
 
-@numba.njit
+@part()
 def _hold(head, op, now_ns):  # type: ignore[no-untyped-def]
     op.running = 1
     op.given_ns = now_ns
     head.held += 1
 
 
-@numba.njit
+@part()
 def _hold_behind(board, first, now_ns):  # type: ignore[no-untyped-def]
     """Whether all operators behind this one go with it; then they are held too.
 
@@ -291,7 +291,7 @@ def _hold_behind(board, first, now_ns):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit
+@part()
 def _give_out(board, operator, turn, may_lead, now_ns):  # type: ignore[no-untyped-def]
     head, op = board.heads[0], board.operators[operator]
     op.taken = op.priority
@@ -303,15 +303,13 @@ def _give_out(board, operator, turn, may_lead, now_ns):  # type: ignore[no-untyp
     turn.leads = may_lead and _hold_behind(board, operator, now_ns)
 
 
-@numba.njit("int64(int64, int64, int64, int64)", cache=True)
+@fixed("int64(int64, int64, int64, int64)")
 def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
     """Turns have ended: takes back the operators that are ``returned``, so many, each with those behind it if
     it leads, lets in whose time has come, and gives out the next turns, at most ``most``; how many.
 
     Of those that come back, and of readers of those that come back alone, ``seen`` says what waits for them.
     """
-    if returned < 0:
-        return LAYOUT
     board = views(address)
     head, stays = board.heads[0], NOBODY
     if head.staying:
@@ -346,7 +344,7 @@ def exchange(address: int, returned: int, most: int, now_ns: int) -> int:
     return given
 
 
-@numba.njit("void(int64, int64, int64, int64)", cache=True)
+@fixed("void(int64, int64, int64, int64)")
 def tell(address: int, operator: int, pending: int, now_ns: int) -> None:
     """So much waits for an operator by now. If a worker has it, that is told when it comes back."""
     board = views(address)
@@ -354,7 +352,7 @@ def tell(address: int, operator: int, pending: int, now_ns: int) -> None:
         _wait(board, operator, pending, now_ns)
 
 
-@numba.njit("void(int64, int64, int64, int64)", cache=True)
+@fixed("void(int64, int64, int64, int64)")
 def release(address: int, operator: int, pending: int, now_ns: int) -> None:
     """An operator may run from now on: there is room for what it sends, or its edges are no longer held."""
     board = views(address)
@@ -364,7 +362,7 @@ def release(address: int, operator: int, pending: int, now_ns: int) -> None:
         _wait(board, operator, pending, now_ns)
 
 
-@numba.njit("boolean(int64, int64, int64, int64)", cache=True)
+@fixed("boolean(int64, int64, int64, int64)")
 def is_worth(address: int, operator: int, pending: int, now_ns: int) -> bool:
     """Whether so many events would be worth a turn of an operator that goes with a pass."""
     board = views(address)
@@ -376,7 +374,7 @@ def is_worth(address: int, operator: int, pending: int, now_ns: int) -> bool:
     return worth
 
 
-@numba.njit("void(int64, int64)", cache=True)
+@fixed("void(int64, int64)")
 def hold(address: int, operator: int) -> None:
     """An operator may not run until it is released: an outlet is full, or its edges are held."""
     board = views(address)
@@ -384,7 +382,7 @@ def hold(address: int, operator: int) -> None:
     _take_out(board, operator)
 
 
-@numba.njit("void(int64, int64, int64, int64)", cache=True)
+@fixed("void(int64, int64, int64, int64)")
 def expect(address: int, source: int, due_ns: int, now_ns: int) -> None:
     """A source that has nothing has its next event then."""
     board = views(address)
@@ -394,7 +392,7 @@ def expect(address: int, source: int, due_ns: int, now_ns: int) -> None:
         _look_at(board.heads[0], op, max(due_ns, now_ns))
 
 
-@numba.njit("void(int64, int64)", cache=True)
+@fixed("void(int64, int64)")
 def load(address: int, now_ns: int) -> None:
     """A plan has been written into the board: everybody's priority anew."""
     board = views(address)
@@ -418,9 +416,3 @@ def load(address: int, now_ns: int) -> None:
             else:
                 long_ns += cost_ns
         head.alone = long_ns < short * _HAND_OVER_NS
-
-
-# Compiled functions are kept on disk until this file changes. Where a field lies is said in another one.
-if exchange(0, -1, 0, 0) != LAYOUT:
-    for compiled in (exchange, tell, release, is_worth, hold, expect, load):
-        compiled.recompile()

@@ -1,10 +1,12 @@
 """One frame of the traffic after the other: how cars move, turn, arrive, depart and are reported."""
 
 import numpy as np
-from numba import njit
+from numba import from_dtype, types
 from numpy.typing import NDArray
 
+from penstock.compiled.fixed import fixed, part
 from penstock.workloads.traffic.road import (
+    CAR,
     RoadNetwork,
     advance_road,
     index_after,
@@ -21,32 +23,44 @@ _TRIES = 24
 _FOR_TURN, _FOR_CHURN, _FOR_ARRIVAL, _FOR_DEPARTURE, _FOR_DRIVER = 1, 2, 3, 4, 5
 
 
-@njit(nogil=True, cache=True)
+_I4, _I8, _F8, _CARS = (
+    types.Array(kind, 1, "C") for kind in (types.int32, types.int64, types.float64, from_dtype(CAR))
+)
+_NETWORK = types.NamedTuple((*[_F8] * 6, _I8, _I8, _F8, _I8, _F8), RoadNetwork)  # type: ignore[no-untyped-call]
+
+
+@part()
 def _uniform(key: np.uint64, purpose: int, frame: int, number: int) -> float:
     """A number in [0, 1) that depends on nothing but the arguments: splitmix64, applied to each in turn."""
     bits = key
-    for part in (np.uint64(purpose), np.uint64(frame), np.uint64(number)):
-        bits = (bits ^ part) + np.uint64(0x9E3779B97F4A7C15)
+    for word in (np.uint64(purpose), np.uint64(frame), np.uint64(number)):
+        bits = (bits ^ word) + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         bits = bits ^ (bits >> np.uint64(31))
     return (bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _caution_of(driver: int) -> float:
     """Drivers want 80 to 120 % of the limit; one keeps to it for ever."""
-    return 1.0 / (0.8 + 0.4 * _uniform(np.uint64(0), _FOR_DRIVER, 0, driver))
+    caution: float = 1.0 / (0.8 + 0.4 * _uniform(np.uint64(0), _FOR_DRIVER, 0, driver))
+    return caution
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(_I8, _I8, _CARS))
 def set_caution(first: NDArray[np.int64], count: NDArray[np.int64], cars: NDArray[np.void]) -> None:
     for road in range(count.size):
         for i in range(first[road], first[road] + count[road]):
             cars[i].caution = _caution_of(cars[i].id)
 
 
-@njit(nogil=True, cache=True)
+@fixed(
+    types.void(
+        *(types.uint64, types.int64, types.float64, types.int64, types.float64, _NETWORK),
+        *(_I8, _I8, _CARS, _I4, _I8, _CARS, _F8, _F8, _I4, _I8),
+    )
+)
 def advance(
     key: np.uint64,
     frame: int,
@@ -109,7 +123,7 @@ def advance(
         _depart(key, frame, driver, network, first, count, cars, ahead_position, ahead_speed)
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _turn(
     driver: int,
     road: int,
@@ -141,7 +155,7 @@ def _turn(
         _put_in(goal, 0, new_position, speed, acceleration, caution, driver, first, count, cars)
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _arrive(row: int, first: NDArray[np.int64], count: NDArray[np.int64], cars: NDArray[np.void]) -> int:
     """Take the car in this row of the frame off the road and return its id."""
     road = 0
@@ -153,7 +167,7 @@ def _arrive(row: int, first: NDArray[np.int64], count: NDArray[np.int64], cars: 
     return int(driver)
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _depart(
     key: np.uint64,
     frame: int,
@@ -194,7 +208,7 @@ def _depart(
     _put_in(best_road, best_lane, best_position, best_speed, 0.0, caution, driver, first, count, cars)
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _take_out(
     i: int, road: int, first: NDArray[np.int64], count: NDArray[np.int64], cars: NDArray[np.void]
 ) -> None:
@@ -204,7 +218,7 @@ def _take_out(
     count[road] -= 1
 
 
-@njit(nogil=True, cache=True)
+@part()
 def _put_in(
     road: int,
     lane: int,
@@ -230,7 +244,7 @@ def _put_in(
     count[road] += 1
 
 
-@njit(nogil=True, cache=True)
+@fixed(types.void(types.int64, types.int64, _NETWORK, _I8, _I8, _CARS, _I8, _I8, *[_F8] * 4, _I4, _I4))
 def report(
     row: int,
     time_us: int,

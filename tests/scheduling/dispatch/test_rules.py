@@ -9,7 +9,6 @@ import pytest
 
 from penstock.scheduling.dispatch.board import NEVER_NS
 from penstock.scheduling.dispatch.dispatcher import Dispatcher
-from penstock.scheduling.dispatch.machine import exchange
 from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.min_latency import MinLatency
 from penstock.scheduling.observation import Observation
@@ -349,12 +348,6 @@ def test_plans_are_as_far_apart_as_they_cost_and_five_epochs_at_the_most() -> No
     for took_ns, after_ms in ((0, 1), (20_000, 2), (10 * MS, 5)):
         dispatcher.await_plan(5 * MS, took_ns)
         assert dispatcher.plan_due_ns == (5 + after_ms) * MS
-
-
-def test_compiled_code_knows_the_board_that_it_was_compiled_for() -> None:
-    from penstock.scheduling.dispatch.board import LAYOUT
-
-    assert exchange(0, -1, 0, 0) == LAYOUT
 
 
 @pytest.mark.parametrize("operators", [1, 300])

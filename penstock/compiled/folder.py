@@ -43,13 +43,14 @@ class KernelFolder:
 
     Any number of processes share it: files appear whole, never change, and may go at any time. What cannot be
     read, is damaged or may be written by others counts as not there. Above ``limit_bytes`` the kernels that
-    were not used for the longest time go.
+    were not used for the longest time go. Everything must belong to ``owner``, by default to this user.
     """
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
+    def __init__(self, path: Path, limit_bytes: int, owner: int | None = None) -> None:
         self.path = path
         self._limit_bytes = limit_bytes
-        self._handle = _opened(path)
+        self._owner = os.geteuid() if owner is None else owner
+        self._handle = _opened(path, self._owner)
 
     def read(self, key: str) -> bytes | None:
         """What was kept for a key, None if there is nothing that can be trusted. Marks it as used."""
@@ -58,7 +59,7 @@ class KernelFolder:
         except OSError:
             return None
         with open(descriptor, "rb") as file:
-            if not _is_ours(os.fstat(descriptor), stat.S_ISREG):
+            if not _is_safe(os.fstat(descriptor), stat.S_ISREG, self._owner):
                 return None
             found = file.read()
             head, data = found[:_HEAD_BYTES], found[_HEAD_BYTES:]
@@ -139,7 +140,7 @@ def chosen_limit_bytes() -> int:
     return int(text) << 20
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path, owner: int) -> int:
     """The folder's handle. It is made for its owner alone if it is not there."""
     hint = f"set {VARIABLE} to a folder of yours"
     try:
@@ -156,9 +157,9 @@ def _opened(path: Path) -> int:
             hint=hint,
         ) from None
     status = os.fstat(handle)
-    if not _is_ours(status, stat.S_ISDIR):
+    if not _is_safe(status, stat.S_ISDIR, owner):
         os.close(handle)
-        theirs = status.st_uid != os.geteuid()
+        theirs = status.st_uid != owner
         raise KernelCacheError(
             "the folder for compiled kernels is not safe: what lies in it is run",
             detail=f"'{path}' "
@@ -168,8 +169,8 @@ def _opened(path: Path) -> int:
     return handle
 
 
-def _is_ours(status: os.stat_result, is_kind: Callable[[int], bool]) -> bool:
-    return is_kind(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & _OTHERS_WRITE
+def _is_safe(status: os.stat_result, is_kind: Callable[[int], bool], owner: int) -> bool:
+    return is_kind(status.st_mode) and status.st_uid == owner and not status.st_mode & _OTHERS_WRITE
 
 
 def _name(key: str) -> str:

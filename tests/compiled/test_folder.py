@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from penstock.kernels.folder import KernelCacheError, KernelFolder, chosen_limit_bytes
+from penstock.compiled.folder import KernelCacheError, KernelFolder, chosen_limit_bytes
 
 _MB = 1 << 20
 _ROOT = Path(__file__).parent.parent.parent
 _SCRIPT = """
+import logging
+
 import numba
-from penstock.kernels import cache
+from penstock.compiled import cache
 from penstock.query.errors import PenstockError
 signature = numba.types.int64(numba.types.int64)
+logging.disable()  # a busy machine takes long to compile, and says so
 try:
     kernel = cache.compile_kernel("twice", "def twice(x):\\n    return 2 * x\\n", signature)
     print(kernel(21), cache.counts.compiled, cache.counts.loaded)

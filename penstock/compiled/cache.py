@@ -1,4 +1,4 @@
-"""The kernel cache: generated source becomes machine code once per shape, in this process and on disk.
+"""The kernel cache: source becomes machine code once per shape, in this process and on disk.
 
 What is kept on disk is named by all that it depends on: the source, the signature, the compiled code that the
 source imports. The source itself is never read back: what is executed is the text that was generated here.
@@ -14,27 +14,27 @@ import pickle
 import platform
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import llvmlite.binding as llvm
 import numba
 from numba.core import ccallback, compiler, registry, serialize, sigutils
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.runtime import nrt
 
-from penstock.kernels.folder import KernelFolder, chosen_limit_bytes, chosen_root
-from penstock.kernels.timing import KernelTimer
+from penstock.compiled.ahead import ahead_folder, is_making, portable_machine
+from penstock.compiled.folder import KernelFolder, chosen_limit_bytes, chosen_root
+from penstock.compiled.notice import compiling
+from penstock.compiled.timing import KernelTimer
 
 #: The raw entry point of a compiled function: checks less and costs less than Numba's dispatcher.
 Kernel = Callable[..., Any]
-
-#: Called with a kernel's name right before it is compiled, never for one that is on disk already.
-on_compile: Callable[[str], None] | None = None
 
 _kernels: dict[tuple[str, str, str], Kernel] = {}
 _callbacks: dict[tuple[str, str, str], int] = {}
@@ -43,6 +43,8 @@ _CFunc: Any = ccallback.CFunc
 _CompileResult: Any = compiler.CompileResult
 _serialize: Any = serialize
 _sigutils: Any = sigutils
+_njit: Any = numba.njit
+_nrt: Any = nrt
 _lock = Lock()  # Numba compiles one function at a time anyway
 
 
@@ -69,7 +71,9 @@ def compile_kernel(name: str, source: str, signature: Any) -> Kernel:
         with _lock:
             kernel = _kernels.get(key)
             if kernel is None:
-                kernel = _kernels[key] = _built(name, source, key[2], _kernel, signature).entry_point
+                kernel = _kernels[key] = _built(
+                    name, source, key[2], lambda module: _kernel(_function(name, source, module), signature)
+                ).entry_point
     return KernelTimer.wrap(kernel)
 
 
@@ -82,7 +86,9 @@ def compile_callback(name: str, source: str, signature: Any) -> int:
     with _lock:
         address = _callbacks.get(key)
         if address is None:
-            built = _built(name, source, key[2], _callback, signature)
+            built = _built(
+                name, source, key[2], lambda module: _callback(_function(name, source, module), signature)
+            )
             wrapper = built.fndesc.llvm_cfunc_wrapper_name
             address = _callbacks[key] = int(built.library.get_pointer_to_function(wrapper))
     return address
@@ -94,29 +100,55 @@ def kernel_folder() -> KernelFolder:
     return KernelFolder(chosen_root() / f"user-{os.geteuid()}", chosen_limit_bytes())
 
 
-def _built(name: str, source: str, signature: str, compiled: Callable[[Any, Any], Any], types: Any) -> Any:
+def compile_fixed(function: Callable[..., Any], signature: Any, options: Mapping[str, Any]) -> Kernel:
+    """A function of a module of ours, compiled for ``signature``; called by position only."""
+    # The module's own text stands for the function's: constants and functions that it uses are there.
+    digest = _file(function.__code__.co_filename).digest
+    source = f"from {function.__module__} import {function.__name__}\n# {digest}\n"
+    with _lock:
+        built = _built(
+            function.__name__, source, str(signature), lambda _: _kernel(function, signature, options), True
+        )
+    kernel: Kernel = built.entry_point
+    return kernel
+
+
+def _built(
+    name: str,
+    source: str,
+    signature: str,
+    compiled: Callable[[ModuleType], Any],
+    is_fixed: bool = False,
+) -> Any:
     """The machine code of a function, from disk if it is there."""
-    key = _key(name, source, signature)
+    code = _dependencies(name, source, signature)
+    key = f"{_machine()}\n{code}"
+    places = [(kernel_folder(), key)]
+    if is_fixed and (ahead := ahead_folder()) is not None:
+        made_ahead = (ahead, f"{portable_machine()}\n{code}")
+        places = [made_ahead] if is_making() else [made_ahead, *places]
     module = ModuleType(f"penstock_kernel_{name}_{hashlib.sha256(key.encode()).hexdigest()}")
     sys.modules[module.__name__] = module  # Numba looks the function's module up by name
-    folder = kernel_folder()
     with global_compiler_lock:
-        built = _loaded(folder.read(key))
-        if built is not None:
-            counts.loaded += 1
+        for folder, named in places:
+            data = folder.read(named)
+            if data is not None:
+                built = _loaded(data)
+                counts.loaded += 1
+                break
         else:
-            if on_compile is not None:
-                on_compile(name)
-            built = compiled(_function(name, source, module), types)
+            with compiling(name):
+                built = compiled(module)
             counts.compiled += 1
             if not built.library.has_dynamic_globals:  # addresses of this process
-                folder.write(key, _serialize.dumps(built._reduce()))
+                folder.write(named, _serialize.dumps(built._reduce()))
     _compiled.append(built)
     return built
 
 
-def _kernel(function: Any, signature: Any) -> Any:
-    dispatcher: Any = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
+def _kernel(function: Any, signature: Any, options: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    options = {"boundscheck": False, "error_model": "numpy", **options}
+    dispatcher = _njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     _compiled.append(dispatcher)
@@ -131,12 +163,10 @@ def _callback(function: Any, signature: Any) -> Any:
     return callback._compile_uncached()
 
 
-def _loaded(data: bytes | None) -> Any:
-    """What Numba's own cache does with what it has read."""
-    if data is None:
-        return None
+def _loaded(data: bytes) -> Any:
+    """What Numba's own cache does with what it has read, without all that only compiling needs."""
     context = registry.cpu_target.target_context
-    context.refresh()
+    _nrt.rtsys.initialize(context)
     return _CompileResult._rebuild(context, *pickle.loads(data))
 
 
@@ -153,27 +183,46 @@ def _machine() -> str:
     return f"{processor} numba {numba.__version__} python {sys.version}"
 
 
-def _key(name: str, source: str, signature: str) -> str:
-    """All that the machine code depends on."""
-    files = sorted(_compiled_modules(source))
-    imported = [hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files]
-    return "\n".join([_machine(), name, signature, *imported, source])
+def _dependencies(name: str, source: str, signature: str) -> str:
+    """All that the machine code depends on, but for the machine."""
+    imported = [_file(file).digest for file in sorted(_compiled_modules(source))]
+    return "\n".join([name, signature, *imported, source])
+
+
+@dataclass(frozen=True)
+class _File:
+    """A source file that compiled code may come from."""
+
+    digest: str
+    imports: tuple[str, ...]  # modules of ours, if it has compiled functions
 
 
 _IMPORT = re.compile(r"^(?:from|import) (penstock[\w.]*)", re.MULTILINE)
+_COMPILED = re.compile(r"^@(?:numba\.)?(?:njit|part|fixed)\b|^@intrinsic|= intrinsic", re.MULTILINE)
+
+
+@cache
+def _file(path: str) -> _File:
+    content = Path(path).read_bytes()
+    text = content.decode()
+    imports = tuple(_IMPORT.findall(text)) if _COMPILED.search(text) else ()
+    return _File(hashlib.sha256(content).hexdigest(), imports)
+
+
+@cache
+def _origin(module: str) -> str | None:
+    spec = importlib.util.find_spec(module)
+    return None if spec is None else spec.origin
 
 
 def _compiled_modules(source: str) -> set[str]:
-    """The files whose compiled functions end up in the kernel: Numba does not notice when they change."""
-    found: set[str] = set()
-    to_read = [source]
+    """The files whose functions and constants end up in the machine code: Numba does not notice when they
+    change. What has compiled functions may take constants from what it imports."""
+    files: set[str] = set()
+    to_read = list(_IMPORT.findall(source))
     while to_read:
-        for module in _IMPORT.findall(to_read.pop()):
-            spec = importlib.util.find_spec(module)
-            if spec is None or spec.origin is None or spec.origin in found:
-                continue
-            text = Path(spec.origin).read_text(encoding="utf-8")
-            if "njit" in text:
-                found.add(spec.origin)
-                to_read.append(text)
-    return found
+        origin = _origin(to_read.pop())
+        if origin is not None and origin not in files:
+            files.add(origin)
+            to_read += _file(origin).imports
+    return files

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numba import types
 
-from penstock.kernels import cache
+from penstock.compiled import cache
+from penstock.compiled.cache import compile_kernel
 from penstock.kernels.builder import KernelBuilder
-from penstock.kernels.cache import compile_kernel
 from penstock.kernels.rows import row_kernel, store
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -73,8 +73,8 @@ def test_tables_grow_with_the_dictionary() -> None:
 
 _SCRIPT = """
 import numba
-from penstock.kernels import cache
-cache.on_compile = lambda name: print("compiling", name)
+from penstock.compiled import cache, notice
+notice.on_compile = lambda name: print("compiling", name)
 signature = numba.types.int64(numba.types.int64)
 kernel = cache.compile_kernel("twice", "def twice(x):\\n    return 2 * x\\n", signature)
 print(kernel(21), cache.counts.compiled, cache.counts.loaded)
