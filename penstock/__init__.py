@@ -9,6 +9,7 @@ from penstock.app import App
 from penstock.query import aggregates, errors, windows
 from penstock.query.aggregates import *  # noqa: F403 - its ``__all__`` is made from the declarations
 from penstock.query.aggregates import max_, min_, sum_
+from penstock.query.environment import env
 from penstock.query.errors import PenstockError, QueryError, RunError
 from penstock.query.expr import coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.extras import Extra, needed, unknown_attribute
@@ -55,6 +56,7 @@ __all__ = [
     "bound",
     "coalesce",
     "col",
+    "env",
     "errors",
     "event",
     "greatest",

@@ -12,6 +12,7 @@ from penstock.query.extras import Extra, Lazy, lazy_names
 from penstock.workloads.traffic.source import Traffic
 
 if TYPE_CHECKING:
+    from penstock.connectors.kafka.source import Kafka
     from penstock.connectors.mqtt.source import Mqtt
     from penstock.spark.frames.formats import SparkFormat
     from penstock.spark.frames.streams import SparkStream as Spark
@@ -23,6 +24,7 @@ __all__ = [
     "Files",
     "Generator",
     "JsonLines",
+    "Kafka",
     "Mqtt",
     "Parquet",
     "Rows",
@@ -34,6 +36,7 @@ __all__ = [
 
 # Loaded when first asked for: the other sources need nothing beyond the package.
 _LAZY = {
+    "Kafka": Lazy(Extra.KAFKA, "penstock.connectors.kafka.source", "Kafka"),
     "Mqtt": Lazy(Extra.MQTT, "penstock.connectors.mqtt.source", "Mqtt"),
     "Spark": Lazy(Extra.SPARK, "penstock.spark.frames.streams", "SparkStream"),
     "SparkFormat": Lazy(Extra.SPARK, "penstock.spark.frames.formats", "SparkFormat"),

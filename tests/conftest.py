@@ -17,6 +17,8 @@ from lab.brokers.postgres import Database, postgres_server
 
 # Kept between runs, so that only the first one compiles. Set before anything of Penstock is imported.
 os.environ.setdefault("PENSTOCK_CACHE", str(Path(__file__).parent.parent / ".cache" / "penstock-test"))
+# Of the servers that tests start. Set before Spark starts, whose processes have it from there.
+PASSWORD = os.environ.setdefault("PENSTOCK_TEST_PASSWORD", os.urandom(12).hex())
 
 _SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -94,14 +96,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadGro
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
     """A Kafka broker for all tests of this worker; each makes topics of its own."""
-    with kafka_broker() as broker:
+    with kafka_broker(PASSWORD) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Database]:
     """A PostgreSQL server for all tests of this worker; each makes tables of its own."""
-    with postgres_server() as database:
+    with postgres_server(PASSWORD) as database:
         yield database
 
 

@@ -65,12 +65,12 @@ class Broker:
 
 
 @contextmanager
-def kafka_broker() -> Iterator[Broker]:
-    """A running broker with nothing in it; all that it wrote is gone afterwards."""
+def kafka_broker(password: str | None = None) -> Iterator[Broker]:
+    """A running broker with nothing in it; all that it wrote is gone afterwards. None: any password."""
     java, jars = java_program(), jars_of("kafka")
     folder = Path(tempfile.mkdtemp(prefix="penstock-kafka-"))
     plain, sasl, controller = free_ports(3)
-    password = os.urandom(12).hex()
+    password = password or os.urandom(12).hex()
     settings = folder / "server.properties"
     settings.write_text(_settings(folder / "data", plain, sasl, controller, password))
     log = folder / "log"

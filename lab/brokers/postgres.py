@@ -39,12 +39,12 @@ class Database:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Database]:
-    """A running server with an empty database; all that it wrote is gone afterwards."""
+def postgres_server(password: str | None = None) -> Iterator[Database]:
+    """A running server with an empty database; all that it wrote is gone afterwards. None: any password."""
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
     (port,) = free_ports(1)
-    password = os.urandom(12).hex()
+    password = password or os.urandom(12).hex()
     data, secret = folder / "data", folder / "password"
     secret.write_text(password)
     options: dict[str, Any] = {"cwd": folder}

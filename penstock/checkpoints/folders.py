@@ -175,6 +175,7 @@ def resume(
         return first, Changes({}, ()), True
     known = Progress.from_json(latest.progress)
     _check_sources(known, sources, store.root)
+    known = known.grown({name: spec.source.partitions for name, spec in sources.items()})
     known = _at_ends(known, sources, finals)
     columns = _columns(plan)
     _check_columns(known.columns, columns)
@@ -271,7 +272,8 @@ def _check_sources(known: Progress, sources: Mapping[str, SourceSpec], where: st
         )
     for name, spec in sources.items():
         had = len(known.sources[name])
-        if had != spec.source.partitions:
+        more = getattr(spec.source, "grows", False) and had < spec.source.partitions
+        if had != spec.source.partitions and not more:
             raise StateError(
                 f"source '{name}' has changed",
                 f"it had {had} partitions, now it has {spec.source.partitions}",

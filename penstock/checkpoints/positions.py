@@ -73,6 +73,18 @@ class Progress:
                     known[number] = known[number].and_then(partition)
         return replace(self, sources=sources)
 
+    def grown(self, partitions: Mapping[str, int]) -> Progress:
+        """With so many partitions of each source. Time stays where it is: what is older in a new partition
+        than the watermark allows is late, as it would be in those that were there."""
+        sources = {name: dict(known) for name, known in self.sources.items()}
+        for name, count in partitions.items():
+            times = [partition.latest_us for partition in sources[name].values()]
+            reached = [moment for moment in times if moment is not None]
+            latest_us = min(reached) if len(reached) == len(times) and reached else None
+            for number in range(len(times), count):
+                sources[name][number] = PartitionProgress(latest_us=latest_us)
+        return replace(self, sources=sources)
+
     def watermark_us(self, source: str, lateness_us: int) -> int:
         """The least over the source's partitions of (largest event time − lateness); those that have
         finished no longer count."""

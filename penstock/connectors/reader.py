@@ -141,6 +141,11 @@ class NodeSource(Source):
         """Whether a second reader, with positions of its own, would not be given the same events."""
         return False
 
+    @property
+    def grows(self) -> bool:
+        """Whether a run that goes on may find partitions more, behind those that it knows."""
+        return False
+
     def warm_up(self) -> None:
         """Does beforehand what the first read in a process would take long for, such as compiling."""
 

@@ -12,6 +12,7 @@ from penstock.connectors.buffered import BufferedReader
 from penstock.connectors.files.source import SchemaLike
 from penstock.connectors.formats.line_format import LineFormat
 from penstock.connectors.formats.lines import LineParser
+from penstock.connectors.formats.messages import MessageParser
 from penstock.connectors.formats.registry import LineFormatName, line_format
 from penstock.connectors.formats.text import TextFormat
 from penstock.connectors.formats.values import decode
@@ -134,7 +135,8 @@ class _MqttReader(BufferedReader):
         strings: StringPool,
     ) -> None:
         super().__init__(layout)
-        self._parser, self._layout, self._strings = parser, layout, strings
+        self._parser = None if parser is None else MessageParser(parser)
+        self._layout, self._strings = layout, strings
         self._left = limit  # messages still to come
         self._waiting: deque[tuple[int, str, bytes]] = deque()  # (received µs, topic, payload)
         self._received_us = 0
@@ -200,18 +202,8 @@ class _MqttReader(BufferedReader):
         decoded = decode(arrays, len(rows), TEXT_SCHEMA, self._layout, self._strings)
         self.hold(decoded.columns, decoded.count)
 
-    def _hold_parsed(self, parser: LineParser, messages: list[tuple[int, str, bytes]], first: int) -> None:
-        lines: list[bytes] = []
-        numbers: list[int] = []
-        for number, (_, _, payload) in enumerate(messages, first):
-            # A message is one record: in JSON a line end is a space like any other.
-            line = payload.strip(b"\r\n").replace(b"\n", b" ").replace(b"\r", b" ")
-            if parser.is_blank(line):
-                self.reject(number, "", "the message is empty")
-            else:
-                lines.append(line)
-                numbers.append(number)
-        parsed = parser.parse(b"".join(line + b"\n" for line in lines))
+    def _hold_parsed(self, parser: MessageParser, messages: list[tuple[int, str, bytes]], first: int) -> None:
+        parsed = parser.parse([payload for _, _, payload in messages])
         for bad in parsed.bad:
-            self.reject(numbers[bad.record], bad.text, bad.reason)
+            self.reject(first + bad.record, bad.text, bad.reason)
         self.hold(parsed.columns, parsed.count)

@@ -196,7 +196,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._opened
 
     def _checked(self, offset: dict[str, list[int]]) -> list[int]:
-        found, wanted = len(offset[_POSITIONS]), self._stream.source.partitions
+        source = self._stream.source
+        found, wanted = len(offset[_POSITIONS]), source.partitions
+        if found < wanted and source.grows:
+            return [*offset[_POSITIONS], *[0] * (wanted - found)]
         if found != wanted:
             raise RunError(
                 f"source '{self._stream.source_id}' had {found} {'partition' if found == 1 else 'partitions'}"

@@ -1,0 +1,1 @@
+"""Records of Kafka topics as events, and results as records."""
