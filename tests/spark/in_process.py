@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,12 @@ from penstock.engine.seat.settings import Settings
 from penstock.query.graph import Graph
 from penstock.query.steps import SinkSpec, SourceSpec
 from penstock.routing.route import resized
+from penstock.spark.batches.balancing import Balancing, Routing
 from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.driver import Driver
 from penstock.spark.batches.job import Job, ShippedJob, for_tasks
 from penstock.spark.batches.messages import from_batches, to_batch
-from penstock.spark.batches.stages import Kind, cut, whole
+from penstock.spark.batches.stages import Kind, Stages, cut, whole
 from penstock.spark.batches.stream_source import Range
 from penstock.spark.batches.ways.batch import Sent
 from penstock.spark.batches.ways.reading import MapTask
@@ -37,12 +38,11 @@ from penstock.state.manifest import Manifest
 from penstock.state.store import StateStore
 
 
-class RandomRouter:
-    """Asks a function for each routing."""
+class RandomRouting(Routing):
+    """Asks a function for each."""
 
-    told: Mapping[str, Any] = {}
-
-    def __init__(self, following: Callable[[Progress], tuple[int, ...]]) -> None:
+    def __init__(self, stages: Stages, following: Callable[[Progress], tuple[int, ...]]) -> None:
+        super().__init__(Balancing(None, stages), 1, None)
         self._following = following
 
     def after(self, reports: Any, progress: Progress) -> tuple[int, ...]:
@@ -88,7 +88,7 @@ class InProcess:
             self._store,
             manifest,
             self._writers,
-            RandomRouter(self._next_routing),
+            RandomRouting(self._stages, self._next_routing),
             patterns=patterns,
         )
         #: Called before every batch.

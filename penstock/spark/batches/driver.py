@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol, assert_never
+from typing import assert_never
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -22,11 +22,12 @@ from penstock.operators.run.endless import EndlessState
 from penstock.query.errors import RunError
 from penstock.query.steps import SourceSpec
 from penstock.spark.batches import results
+from penstock.spark.batches.balancing import Routing
 from penstock.spark.batches.clock import Clock
 from penstock.spark.batches.inbox import Collected, Inbox
 from penstock.spark.batches.job import Job, ShippedJob
 from penstock.spark.batches.messages import Message, to_batch
-from penstock.spark.batches.reports import BatchReport, TaskReport, slowest_ms, summed
+from penstock.spark.batches.reports import BatchReport, slowest_ms, summed
 from penstock.spark.batches.stages import Kind
 from penstock.spark.batches.ways import groups, here, routed, whole
 from penstock.spark.batches.ways.batch import Batch, Sent
@@ -38,20 +39,6 @@ from penstock.state.store import StateStore
 
 #: Batches from one collection of old versions to the next.
 COLLECT_EVERY = 20
-
-
-class Router(Protocol):
-    """Asked after every batch for the routing of the next."""
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        """What the batch's progress says about it."""
-        ...
-
-    def after(self, reports: Sequence[TaskReport], progress: Progress) -> tuple[int, ...]:
-        """The routing of the next batch, from what the tasks of the newest reported; ``progress`` is behind
-        that, still with its routing."""
-        ...
 
 
 class Driver:
@@ -70,7 +57,7 @@ class Driver:
         store: StateStore,
         manifest: Manifest,
         writers: Mapping[str, BatchWriter],
-        router: Router,
+        routing: Routing,
         *,
         patterns: PatternLogs,
         frames: FrameBatches | None = None,
@@ -84,7 +71,7 @@ class Driver:
         stages = job.stages
         self._session, self._job, self._shipped = session, job, shipped
         self._stages, self._store, self._writers = stages, store, writers
-        self._router, self._patterns = router, patterns
+        self._routing, self._patterns = routing, patterns
         self._frames, self._log, self._keep_versions = frames, log, keep_versions
         self._operators = operators_of(stages)
         self._inbox = Inbox(stages)
@@ -184,7 +171,7 @@ class Driver:
         totals = summed((after.totals, {"events": read.events, "bad": read.bad}))
         marks = {**after.marks, **read.marks}
         progress = replace(after, batch_id=batch_id, complete=complete, totals=totals, marks=marks)
-        progress = replace(progress, routing=self._router.after(collected.reports, progress))
+        progress = replace(progress, routing=self._routing.after(collected.reports, progress))
         if not complete:  # a change that nothing can follow is none
             progress = self._patterns.after(progress)
         manifest = Manifest(
@@ -252,7 +239,7 @@ class Driver:
             pending=dict(pending),
             rows_out_by_query={query: rows.num_rows for query, rows in collected.rows.items()},
             tasks=after.tasks,
-            routing=dict(self._router.told),
+            routing=dict(self._routing.told),
             degrees={step: degree.plain() for step, degree in report.degrees.items()},
             way=way.value,
             parts_ms=parts,

@@ -7,6 +7,7 @@ import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -119,10 +120,18 @@ class LocalJob:
         """What a task tells of its operators' time, if the run asks for it."""
         return engine.busy_ns() if self.job.measures else {}
 
-    def discard(self, engine: StageEngine) -> None:
-        """Forgets an engine that a failure may have left half-changed."""
-        self._engines.pop(engine.key, None)
-        self.warm.pop(engine.key, None)
+    @contextmanager
+    def at_work(self, engine: StageEngine, *, ending: bool = False) -> Iterator[None]:
+        """Forgets an engine that a failure may have left half-changed, or that is ``ending``: its operators
+        have closed for good."""
+        is_good = False
+        try:
+            yield
+            is_good = not ending
+        finally:
+            if not is_good:
+                self._engines.pop(engine.key, None)
+                self.warm.pop(engine.key, None)
 
     def _engine(self, stages: Stages, stage: int) -> StageEngine:
         key = (stages.is_whole, stage)

@@ -51,7 +51,6 @@ class Opening:
     runtime: Spark
     name: str
     run_id: str
-    checkpoint: Checkpoint
     share: GroupShare | None
     measures: bool
     on_built: Callable[[int, int], None] | None
@@ -62,6 +61,7 @@ class Opened:
     """What is there when a run can begin."""
 
     session: SparkSession
+    checkpoint: Checkpoint
     prepared: Prepared
     job: ShippedJob
     driver: Driver
@@ -81,9 +81,9 @@ class Opened:
         return self.is_bounded and all(part.finished for parts in sources for part in parts.values())
 
 
-def open_run(opening: Opening) -> Opened:
+def open_run(opening: Opening, checkpoint: Checkpoint) -> Opened:
     """Opens everything, or nothing: where it fails, sinks are closed."""
-    runtime, graph, checkpoint = opening.runtime, opening.graph, opening.checkpoint
+    runtime, graph = opening.runtime, opening.graph
     leftovers = Leftovers.of(checkpoint)
     prepared = prepare(graph, checkpoint.shipped, runtime.tasks)
     _compile(prepared, opening)
@@ -148,6 +148,7 @@ def open_run(opening: Opening) -> Opened:
     )
     return Opened(
         session,
+        checkpoint,
         prepared,
         shipped,
         driver,

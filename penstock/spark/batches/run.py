@@ -65,9 +65,9 @@ class SparkRun:
     ) -> None:
         self._locks = locks  # whoever divides queries into groups has locked the checkpoint already
         self._last_batch = last_batch
-        self._share, self._measures = share, measures
-        self._graph, self._runtime, self._name, self._on_built = graph, runtime, name, on_built
         self.run_id = uuid.uuid4().hex
+        self._runtime, self._share = runtime, share
+        self._opening = Opening(graph, runtime, name, self.run_id, share, measures, on_built)
         self.progress = RunProgress()
         self.batches: list[BatchProgress] = []
         self.on_progress: Callable[[BatchProgress], None] | None = None
@@ -111,17 +111,7 @@ class SparkRun:
             raise told_by_spark(error) from None
 
     def _start(self) -> None:
-        self._opening = Opening(
-            self._graph,
-            self._runtime,
-            self._name,
-            self.run_id,
-            self.checkpoint,
-            self._share,
-            self._measures,
-            self._on_built,
-        )
-        opened = self._opened = open_run(self._opening)
+        opened = self._opened = open_run(self._opening, self.checkpoint)
         if opened.is_complete:
             _log.warning("the run of '%s' is complete already", self.checkpoint.root)
         if opened.is_complete or opened.is_drained:
@@ -250,7 +240,7 @@ class SparkRun:
             read=progress.rows_in,
             written=progress.rows_out,
             queries=len(opened.writers),
-            operators=len(self._graph),
+            operators=len(self._opening.graph),
             late=self._left_out.late,
             failed=self._left_out.failed,
             bad_records=progress.bad_records,

@@ -47,7 +47,7 @@ def begin_stream(
         frame.writeStream.foreachBatch(batch)
         .trigger(**(once if ends_by_itself else {"processingTime": "0 seconds"}))
         .queryName(query_name)
-        .option("checkpointLocation", opening.checkpoint.spark)
+        .option("checkpointLocation", opened.checkpoint.spark)
         .start()
     )
 
@@ -55,7 +55,7 @@ def begin_stream(
 def _stream(source_id: str, opening: Opening, opened: Opened, restarts: int) -> DataFrame:
     """A source as a stream of messages; the one DataFrame of an app as a stream of its rows."""
     session, job, prepared = opened.session, opened.job, opened.prepared
-    runtime, checkpoint = opening.runtime, opening.checkpoint
+    runtime, checkpoint = opening.runtime, opened.checkpoint
     spec = opening.graph[source_id].spec_as(SourceSpec)
     source = prepared.shipped[source_id]
     if isinstance(spec.source, FrameSource):

@@ -47,7 +47,7 @@ class StageTask:
         before = Progress.from_json(self.before.progress)
         engine = local.engine(self.stage)
         clock.lap("build")
-        try:
+        with local.at_work(engine, ending=self.ending):
             base = task_state.load(local, engine, self.before, before, task)
             clock.lap("state_load")
             owners = np.array(before.routing, np.int32)
@@ -70,11 +70,6 @@ class StageTask:
             state = StateReport()
             if not self.ending:
                 state = task_state.store(local, engine, self.before, before, task, attempt, base)
-        except BaseException:
-            local.discard(engine)
-            raise
-        if self.ending:
-            local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report = TaskReport(
             self.stage,

@@ -35,14 +35,11 @@ def stage_zero(
     owners = np.array(progress.routing, np.int32)
     home = partition % progress.tasks
     seq = (engine.number_of(source_id) << 32) | partition
-    try:
+    with local.at_work(engine):
         engine.begin(owners, home)
         moves, read = feed(engine)
         engine.engine.run()
         messages = engine.take(owners, home, seq)
-    except BaseException:
-        local.discard(engine)
-        raise
     clock.lap("read")
     report = TaskReport(
         ms=clock.ms,

@@ -52,7 +52,7 @@ class WholeTask:
         engine = local.whole()
         stages = engine.stages
         clock.lap("build")
-        try:
+        with local.at_work(engine, ending=ending):
             base = task_state.load(local, engine, self.before, before, 0)
             clock.lap("state_load")
             moves, read = feed(engine)
@@ -72,11 +72,6 @@ class WholeTask:
             state = StateReport()
             if not ending:
                 state = task_state.store(local, engine, self.before, before, 0, attempt, base)
-        except BaseException:
-            local.discard(engine)
-            raise
-        if ending:
-            local.discard(engine)  # its operators have closed for good
         clock.lap("state_write")
         report = TaskReport(
             ms=clock.ms,
