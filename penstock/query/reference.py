@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from importlib import import_module
@@ -14,7 +15,7 @@ from typing import Any
 from penstock.query.aggregates import AGGREGATES
 from penstock.query.functions import FUNCTIONS
 from penstock.query.functions.function import Function
-from penstock.query.steps.spec import STEPS
+from penstock.query.steps.spec import STEPS, PartialStep
 from penstock.query.windows import WINDOWS
 from penstock.query.word import Word, load, meaning
 
@@ -111,7 +112,28 @@ def tables() -> dict[str, str]:
     for room in _FACES:
         written = [(_written_as(function), meaning(function)) for function in functions_of(room).values()]
         result[room] = _table(room.removesuffix("s"), written)
+    result["steps"] = _steps()
     return result
+
+
+def _steps() -> str:
+    """The steps that users write, by the names that they have in ``explain`` and metrics."""
+    kinds = sorted(
+        (kind for kind in STEPS.values() if not issubclass(kind, PartialStep)), key=lambda k: k.name
+    )
+    lines = ["| step | meaning | inputs | late events |", "|---|---|---|---|"]
+    for kind in kinds:
+        what = " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
+        inputs = "any" if kind.inputs is None else str(kind.inputs)
+        late = "left out, on an output of their own" if kind.timed else "as others"
+        lines.append(f"| `{kind.name}` | {_shown(what)} | {inputs} | {late} |")
+    return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    """A docstring as Markdown shows it in a table."""
+    text = re.sub(r":class:`([^`]+)`", r"``\1``", text)
+    return text.replace("``", "`").replace("|", "\\|")
 
 
 def _room(home: str, what: str, words: Mapping[str, type[Word]]) -> str:
@@ -163,7 +185,7 @@ def methods() -> str:
 def _table(what: str, rows: list[tuple[str, str]]) -> str:
     lines = [f"| {what} | meaning |", "|---|---|"]
     for signature, text in rows:
-        lines.append(f"| `{signature}` | {text.replace('``', '`').replace('|', chr(92) + '|')} |")
+        lines.append(f"| `{signature}` | {_shown(text)} |")
     return "\n".join(lines)
 
 

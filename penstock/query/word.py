@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
+from collections.abc import Iterable
 from dataclasses import fields
 from importlib import import_module
 from pkgutil import iter_modules
@@ -75,6 +76,13 @@ def declared(kind: _Kind) -> _Kind:
         raise TypeError(f"{kind.word} {kind.__name__} takes the name '{kind.name}', which is taken already")
     kind.words[kind.name] = kind
     return kind
+
+
+def check_declared(kinds: Iterable[type[Word]], registered: str) -> None:
+    """Raises where something is registered for a word that is not declared, nor the family of one that is."""
+    for kind in kinds:
+        if not any(issubclass(word, kind) for word in kind.words.values()):
+            raise TypeError(f"{registered} {kind.__name__}, which is not declared: put @declared on it")
 
 
 def load(room: ModuleType) -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import penstock.kernels.functions.emitters as emitters
-import penstock.spark.native.functions.native as native
 from penstock.query.errors import QueryError
 from penstock.query.expr import Call, Expr, coalesce, col
 from penstock.query.functions import FUNCTIONS, Function
@@ -23,26 +21,6 @@ _TEXT = col("text")
 
 def test_every_function_has_a_meaning_in_the_reference() -> None:
     assert {*REFERENCE, "hash_of"} == set(FUNCTIONS)
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_function_without_a_kernel_is_told_at_import(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {kind: form for kind, form in emitters._EMITTERS.items() if not issubclass(FUNCTIONS[name], kind)}
-    monkeypatch.setattr(emitters, "_EMITTERS", known)
-    with pytest.raises(TypeError, match=rf"no kernel computes .*\b{name}\b"):
-        emitters.check_all()
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_a_function_without_a_word_about_spark_is_told_at_import(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for table in ("_FORMS", "_REASONS"):
-        monkeypatch.setattr(
-            native, table, {k: v for k, v in getattr(native, table).items() if k is not FUNCTIONS[name]}
-        )
-    with pytest.raises(TypeError, match=rf"on Spark {name} must have a native form or a reason"):
-        native.check_all()
 
 
 def test_a_declaration_that_is_not_whole_names_what_is_missing() -> None:

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.cep import catalogue
-from penstock.operators.aggregates import accumulator
-from penstock.operators.windows import window_aggregates
 from penstock.query import aggregates
 from penstock.query.aggregates import AGGREGATES, AggregateFunction
 from penstock.query.functions import FUNCTIONS
@@ -93,16 +90,6 @@ def test_aggregates_read_as_they_are_written() -> None:
     assert aggregates.count().said() == ("count", 1, (), None)
 
 
-@pytest.mark.parametrize("name", sorted(AGGREGATES))
-def test_an_aggregate_that_nothing_keeps_is_told_at_import(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = {kind: keeper for kind, keeper in accumulator._KEEPERS.items() if kind is not AGGREGATES[name]}
-    monkeypatch.setattr(accumulator, "_KEEPERS", known)
-    with pytest.raises(TypeError, match=rf"nothing keeps {name}: register an accumulator"):
-        accumulator.check_all()
-
-
 def test_an_aggregate_that_does_not_say_all_of_itself_is_told_at_import() -> None:
     with pytest.raises(
         TypeError, match="aggregate Nothing does not say all of itself: name, in_order, of_no"
@@ -132,15 +119,6 @@ def test_every_window_says_to_checkpoints_what_it_always_said() -> None:
         ("session", 1, 1_000_000),
     ]
     assert {window.name for window in windows} == set(WINDOWS)
-
-
-@pytest.mark.parametrize("name", sorted(WINDOWS))
-def test_a_window_without_an_operator_is_told_at_import(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalogue.check_all()  # which has loaded them all
-    known = {kind: one for kind, one in window_aggregates._OPERATORS.items() if kind is not WINDOWS[name]}
-    monkeypatch.setattr(window_aggregates, "_OPERATORS", known)
-    with pytest.raises(TypeError, match=f"no operator aggregates over {name}"):
-        window_aggregates.check_all()
 
 
 def test_a_window_that_does_not_say_all_of_itself_is_told_at_import() -> None:

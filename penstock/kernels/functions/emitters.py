@@ -9,6 +9,7 @@ from penstock.kernels.code import Code, settled
 from penstock.query.expr import Call
 from penstock.query.functions import FUNCTIONS, Function
 from penstock.query.types import DataType
+from penstock.query.word import check_declared
 
 if TYPE_CHECKING:
     from penstock.kernels.builder import KernelBuilder
@@ -37,10 +38,11 @@ def emit_call(builder: KernelBuilder, expr: Call) -> Code:
 
 
 def check_all() -> None:
-    """Raises where a function that is declared has no kernel."""
+    """Raises where a function that is declared has no kernel, or one that has a kernel is not declared."""
     without = [name for name, kind in FUNCTIONS.items() if _found(kind) is None]
     if without:
         raise TypeError(f"no kernel computes {', '.join(without)}: register one with @emits")
+    check_declared(_EMITTERS, "a kernel computes")
 
 
 def _emitter(kind: type[Function]) -> Emitter:

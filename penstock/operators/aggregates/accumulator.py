@@ -16,6 +16,7 @@ from penstock.memory.strings import StringPool
 from penstock.query.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from penstock.query.inference import resolved
 from penstock.query.types import DataType, Schema
+from penstock.query.word import check_declared
 
 Finished = tuple[NDArray[Any], NDArray[np.bool_] | None]  # data, and nulls where there can be some
 
@@ -136,3 +137,4 @@ def check_all() -> None:
     without = [name for name, kind in AGGREGATES.items() if kind not in _KEEPERS]
     if without:
         raise TypeError(f"nothing keeps {', '.join(without)}: register an accumulator with @keeps")
+    check_declared(_KEEPERS, "an accumulator keeps")

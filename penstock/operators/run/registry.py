@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from penstock.operators.run.base import Build, Operator
-from penstock.query.steps.spec import STEPS, Spec
+from penstock.query.steps.spec import STEPS, PartialStep, Spec
+from penstock.query.word import check_declared
 
 _OPERATORS: dict[type[Spec], Callable[[Build], Operator]] = {}
 _ELSEWHERE: dict[type[Spec], str] = {}
@@ -38,3 +39,6 @@ def check_all() -> None:
     without = [name for name, kind in STEPS.items() if kind not in _OPERATORS and kind not in _ELSEWHERE]
     if without:
         raise TypeError(f"no operator runs {', '.join(without)}: register one with @runs")
+    # runtimes have steps of their own, which are no words of the language
+    written = (kind for kind in (*_OPERATORS, *_ELSEWHERE) if not issubclass(kind, PartialStep))
+    check_declared(written, "an operator runs")

@@ -9,6 +9,7 @@ from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.registry import runs
 from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import WINDOWS, Window
+from penstock.query.word import check_declared
 
 _OPERATORS: dict[type[Window], type[Operator]] = {}
 _Any = TypeVar("_Any", bound=type[Operator])
@@ -38,3 +39,4 @@ def check_all() -> None:
         raise TypeError(
             f"no operator aggregates over {', '.join(without)}: register one with @aggregates_over"
         )
+    check_declared(_OPERATORS, "an operator aggregates over")

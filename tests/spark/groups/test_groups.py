@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from lab.bench.faults.power import PowerRecorder
+from penstock.checkpoints import groups as group_checkpoint
 from penstock.checkpoints.folders import Checkpoint, operators_of
 from penstock.checkpoints.groups import (
     check_no_groups,
@@ -28,7 +29,6 @@ from penstock.query.errors import PenstockError, RunError
 from penstock.query.graph import Graph
 from penstock.scheduling.catalogue import POLICIES
 from penstock.spark.batches.stages import cut
-from penstock.spark.groups import checkpoint as group_checkpoint
 from penstock.spark.groups.groups import check_sources, named_groups, part_of, queries_of
 from penstock.spark.groups.schedule import GroupSchedule
 from penstock.spark.groups.slots import BatchSlots, GroupShare, Stopping

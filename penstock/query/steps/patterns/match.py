@@ -20,7 +20,7 @@ class MatchSpec(Keyed):
     """Reports the matches of a pattern per key; events come in (event time, source, offset) order.
 
     ``columns`` are computed from the events that a match has bound; with ``all_rows`` there is a row per
-    bound event, as of that event. See ``docs/design/2026-11-16-patterns.md``.
+    bound event, as of that event.
     """
 
     name = "match"

@@ -9,6 +9,7 @@ from pyspark.sql import Column
 
 from penstock.query.functions import FUNCTIONS, Function
 from penstock.query.types import DataType
+from penstock.query.word import check_declared
 
 #: Is given the function, its operands with their types, and the type of the result.
 Form = Callable[[Any, list[Column], list[DataType], DataType], Column]
@@ -58,3 +59,4 @@ def check_all() -> None:
             f"on Spark {', '.join(wrong)} must have a native form or a reason why not: "
             "register one with @native or python_only"
         )
+    check_declared((*_FORMS, *_REASONS), "for Spark there is")
