@@ -183,6 +183,7 @@ AGGREGATE: dict[str, Callable[[Any, list[Any], DataType], Any]] = {
     "sum": lambda function, values, dtype: wrapped(sum(values)) if dtype.is_integer else _total(values),
     "avg": lambda function, values, dtype: _mean(values),
     "variance": lambda function, values, dtype: _variance(values),
+    "stddev": lambda function, values, dtype: _root(_variance(values)),
     "arg_min": lambda function, values, dtype: min(values, key=lambda pair: rank_of(pair[1]))[0],
     "arg_max": lambda function, values, dtype: max(values, key=lambda pair: rank_of(pair[1]))[0],
     "collect_list": lambda function, values, dtype: json.dumps(
@@ -220,6 +221,10 @@ def _mean(values: list[Any]) -> float:
     if not all(math.isfinite(value) for value in values):
         return _total(values)
     return _as_float(sum(map(Fraction, values), Fraction()) / len(values))
+
+
+def _root(value: float | None) -> float | None:
+    return None if value is None else math.sqrt(value)
 
 
 def _variance(values: list[Any]) -> float | None:

@@ -20,6 +20,7 @@ from penstock.query.aggregates import (
     median,
     min_,
     quantile,
+    stddev,
     sum_,
     variance,
 )
@@ -237,6 +238,8 @@ NAN = math.nan
         (avg("x"), [1, 2, None], DataType.FLOAT64, 1.5),
         (variance("x"), [1.0, 2.0, 3.0, 4.0], DataType.FLOAT64, 5 / 3),
         (variance("x"), [1.0, None], DataType.FLOAT64, None),
+        (stddev("x"), [1.0, 2.0, 3.0, 4.0, 5.0], DataType.FLOAT64, 2.5**0.5),
+        (stddev("x"), [1.0, None], DataType.FLOAT64, None),
         (variance("x"), [1.0, math.inf], DataType.FLOAT64, NAN),
         (count_distinct("x"), [0.0, -0.0, NAN, NAN, None, 1.0], DataType.INT64, 3),
         (median("x"), [4, 1, 2, 3], DataType.FLOAT64, 2.5),

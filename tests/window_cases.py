@@ -24,6 +24,7 @@ from penstock.query.aggregates import (
     median,
     min_,
     quantile,
+    stddev,
     sum_,
     variance,
 )
@@ -59,6 +60,7 @@ EVERYTHING = {
     "lane_avg": avg("lane"),
     "load_avg": avg("load"),
     "speed_var": variance("speed"),
+    "speed_dev": stddev("speed"),
     "lane_var": variance("lane"),
     "town_first": first("town"),
     "town_last": last("town"),

@@ -27,6 +27,7 @@ from penstock.query.aggregates import (
     max_,
     median,
     min_,
+    stddev,
     sum_,
     variance,
 )
@@ -258,7 +259,12 @@ def aggregate_cars(draw: Draw, cars: Stream) -> Made:
 def spread_of_cars(draw: Draw, cars: Stream) -> Made:
     keyed, k = by(draw, cars, ("x",), ())  # NaN, −0.0 and null as keys
     result = keyed.window(windows(draw)).agg(
-        spread=variance("k"), total=sum_("n"), mean=avg("w"), earliest=min_("ts"), wide=variance("y")
+        spread=variance("k"),
+        total=sum_("n"),
+        mean=avg("w"),
+        earliest=min_("ts"),
+        wide=variance("y"),
+        usual=stddev("y"),
     )
     return Made(result, (k, col("spread"), col("total")))
 

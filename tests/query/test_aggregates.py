@@ -18,6 +18,7 @@ from penstock.query.aggregates import (
     median,
     min_,
     quantile,
+    stddev,
     sum_,
     variance,
 )
@@ -44,6 +45,7 @@ SCHEMA = Schema(i="int32", f="float32", t="timestamp", s="string", b="bool", n="
         (avg("i"), "float64"),
         (avg("n"), "float64?"),
         (variance("i"), "float64?"),
+        (stddev("i"), "float64?"),
         (first("s"), "string"),
         (last("sn"), "string?"),
         (first("b"), "bool"),

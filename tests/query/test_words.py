@@ -28,6 +28,7 @@ SAID_OF_AGGREGATES = {
     "quantile": ("quantile", 1, 0.25),
     "sum": ("sum", 1),
     "variance": ("variance", 1),
+    "stddev": ("stddev", 1),
 }
 SAID_OF_FUNCTIONS = {
     "abs": ("abs", 1),

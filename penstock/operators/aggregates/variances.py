@@ -1,14 +1,17 @@
-"""Variances from sums of values and of their squares."""
+"""Variances and standard deviations from sums of values and of their squares."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from penstock.memory.layout import Columns
 from penstock.memory.strings import StringPool
 from penstock.operators.aggregates.accumulator import INT64, Accumulator, EventPlace, Finished, Slot, keeps
 from penstock.operators.aggregates.exact_sums import variance_of
 from penstock.operators.aggregates.sums import FloatSum, add_to
+from penstock.query.aggregates.stddev import Stddev
 from penstock.query.aggregates.variance import Variance
 from penstock.query.types import DataType
 
@@ -20,7 +23,7 @@ class Spread(Accumulator):
     slots = (*FloatSum.slots, *FloatSum.slots, Slot(INT64, "0"))
     knows_null = True
 
-    def __init__(self, function: Variance, types: tuple[DataType, ...], strings: StringPool) -> None:
+    def __init__(self, function: Variance | Stddev, types: tuple[DataType, ...], strings: StringPool) -> None:
         """Of whatever type."""
 
     def update(self, at: Sequence[str], values: Sequence[str], place: EventPlace) -> list[str]:
@@ -43,3 +46,12 @@ class Spread(Accumulator):
 
     def finish(self, slots: Columns) -> Finished:
         return variance_of(*slots), slots[4] < 2
+
+
+@keeps(Stddev)
+class Deviation(Spread):
+    """What a variance keeps."""
+
+    def finish(self, slots: Columns) -> Finished:
+        variances, nulls = super().finish(slots)
+        return np.sqrt(variances), nulls

@@ -27,6 +27,8 @@ from penstock.query.aggregates.min_ import Min as Min
 from penstock.query.aggregates.min_ import min_
 from penstock.query.aggregates.quantile import Quantile as Quantile
 from penstock.query.aggregates.quantile import median, quantile
+from penstock.query.aggregates.stddev import Stddev as Stddev
+from penstock.query.aggregates.stddev import stddev
 from penstock.query.aggregates.sum_ import Sum as Sum
 from penstock.query.aggregates.sum_ import sum_
 from penstock.query.aggregates.variance import Variance as Variance
@@ -45,6 +47,7 @@ __all__ = [
     "median",
     "min_",
     "quantile",
+    "stddev",
     "sum_",
     "variance",
 ]

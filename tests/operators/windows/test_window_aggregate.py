@@ -109,6 +109,7 @@ def test_every_aggregate_of_a_hand_worked_window() -> None:
     assert math.isnan(row.pop("share_max"))
     assert row.pop("lane_high") == pytest.approx(4.1)
     assert row.pop("speed_var") == pytest.approx(3.0, rel=1e-12)
+    assert row.pop("speed_dev") == pytest.approx(math.sqrt(3.0), rel=1e-12)
     assert row.pop("lane_var") == pytest.approx(3.0, rel=1e-12)
     assert row == {
         "window_start": 0,
@@ -155,7 +156,16 @@ def test_nothing_but_nulls_gives_null() -> None:
     (row,) = harness.rows()
     nulls = {name for name, value in row.items() if value is None}
     of_load = {"loads", "load_avg"}
-    of_speed = {"speed_sum", "speed_min", "speed_max", "speed_avg", "speed_var", "speed_first", "half"}
+    of_speed = {
+        "speed_sum",
+        "speed_min",
+        "speed_max",
+        "speed_avg",
+        "speed_var",
+        "speed_dev",
+        "speed_first",
+        "half",
+    }
     others = {"lane_var", "town_first", "town_last", "seen_loads", "seen_lane", "odd_first"}
     others |= {"fastest", "lightest", "least_lane", "fast_shares", "towns_listed"}
     assert nulls == of_load | of_speed | others
