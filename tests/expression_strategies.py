@@ -129,7 +129,7 @@ def integers(depth: int) -> st.SearchStrategy[Expr]:
         st.builds(lambda a: a.length(), texts(depth - 1)),
         st.builds(
             _math,
-            st.sampled_from(["year", "month", "day", "hour", "minute", "second", "day_of_week"]),
+            st.sampled_from(["year", "quarter", "month", "day", "hour", "minute", "second", "day_of_week"]),
             times(depth - 1),
         ),
         st.builds(lambda a: a.cast("int64"), times(depth - 1)),

@@ -196,12 +196,17 @@ def _truncate(function: Any, values: list[Any], dtype: DataType) -> Any:
     return wrap(values[0] // function.unit_us * function.unit_us, 64)
 
 
-@means("year", "month", "day")
+@means("year", "month", "day", "quarter")
 def _date(function: Any, values: list[Any], dtype: DataType) -> Any:
     # The calendar repeats itself every 400 years: Python's knows the first 400 and no end.
     era, day = divmod(values[0] // 86_400_000_000 + date(1970, 1, 1).toordinal() - 1, 146_097)
     found = date.fromordinal(day + 1)
-    return {"year": found.year + 400 * era, "month": found.month, "day": found.day}[function.name]
+    return {
+        "year": found.year + 400 * era,
+        "month": found.month,
+        "day": found.day,
+        "quarter": (found.month + 2) // 3,
+    }[function.name]
 
 
 @means("hour", "minute", "second")

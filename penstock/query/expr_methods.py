@@ -92,6 +92,10 @@ class Methods:
         """x to the power of y as float64; NaN where x is negative and y has a fraction."""
         return _call("pow", self, y)
 
+    def quarter(self) -> Expr:
+        """The quarter of the year in UTC, 1 to 4."""
+        return _call("quarter", self)
+
     def regexp_extract(self, pattern: str, group: int = 0) -> Expr:
         """The first part that matches ``pattern``, or its group of that number; null where nothing does."""
         return _call("regexp_extract", self, pattern, group)

@@ -181,5 +181,5 @@ def test_times() -> None:
     exprs += [
         part for x in (t, u) for part in (x.year(), x.month(), x.day(), x.hour(), x.minute(), x.second())
     ]
-    exprs += [t.day_of_week(), u.day_of_week()]
+    exprs += [t.day_of_week(), u.day_of_week(), t.quarter(), u.quarter()]
     check([*exprs, hash_of(t, u), t.is_in([0, 1]), u == lit(7, "timestamp")], events, schema)

@@ -51,6 +51,7 @@ SAID_OF_FUNCTIONS = {
     "lower": ("lower", 1),
     "minute": ("minute", 1),
     "month": ("month", 1),
+    "quarter": ("quarter", 1),
     "neg": ("neg", 1),
     "parse_time": ("parse_time", 1, "%Y"),
     "pow": ("pow", 1),

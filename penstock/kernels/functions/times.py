@@ -14,6 +14,7 @@ from penstock.query.functions.times import (
     Hour,
     Minute,
     Month,
+    Quarter,
     Second,
     Truncate,
     Year,
@@ -36,6 +37,12 @@ def truncate(builder: KernelBuilder, function: Truncate, operands: list[Code], r
 def date_part(builder: KernelBuilder, function: TimeFunction, operands: list[Code], result: DataType) -> Code:
     (time,) = operands
     return Code(builder.assign(f"int32(civil_{function.name}({time.value}))"), time.null, result)
+
+
+@emits(Quarter)
+def quarter(builder: KernelBuilder, function: Quarter, operands: list[Code], result: DataType) -> Code:
+    (time,) = operands
+    return Code(builder.assign(f"int32((civil_month({time.value}) + 2) // 3)"), time.null, result)
 
 
 @emits(Hour, Minute, Second, DayOfWeek)

@@ -109,6 +109,7 @@ def test_strings(spark: SparkSession, compiled: bool) -> None:
 _PARTS = (
     lambda x: x.year(),
     lambda x: x.month(),
+    lambda x: x.quarter(),
     lambda x: x.day(),
     lambda x: x.hour(),
     lambda x: x.minute(),

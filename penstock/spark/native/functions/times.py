@@ -13,6 +13,7 @@ from penstock.query.functions.times import (
     Minute,
     Month,
     ParseTime,
+    Quarter,
     Second,
     Truncate,
     Year,
@@ -37,6 +38,11 @@ def year(function: Year, columns: list[Column], types: list[DataType], result: D
 @native(Month)
 def month(function: Month, columns: list[Column], types: list[DataType], result: DataType) -> Column:
     return fn.month(columns[0])
+
+
+@native(Quarter)
+def quarter(function: Quarter, columns: list[Column], types: list[DataType], result: DataType) -> Column:
+    return fn.quarter(columns[0])
 
 
 @native(Day)
