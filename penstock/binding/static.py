@@ -26,7 +26,7 @@ def round_robin(
 
     >>> round_robin(["source", "filter", "sink", "filter", "sink"], 2)
     (0, 1, 0, 1, 0)
-    >>> round_robin(["source", "filter", "sink", "filter", "sink"], 2, Order.BY_TYPE)
+    >>> round_robin(["source", "filter", "sink", "filter", "sink"], 2, DealingOrder.BY_TYPE)
     (0, 1, 1, 0, 0)
     """
     operators = list(range(len(kinds)))
