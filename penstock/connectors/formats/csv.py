@@ -8,17 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
+from numpy.typing import NDArray
 
 from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.line_files import chunks, inferred
 from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
-from penstock.connectors.formats.lines import LineParser, Parsed, as_file
+from penstock.connectors.formats.lines import LineParser, Parsed, Regular, as_file, line_ends, without
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -101,29 +103,53 @@ class CsvParser(LineParser):
         self._names = list(names)
         self._places = [self._names.index(name) for name in schema.names]
         self._delimiter = delimiter
-        self._parse = pacsv.ParseOptions(delimiter=delimiter, quote_char=False)
         self._convert = pacsv.ConvertOptions(
             column_types={str(place): pa.string() for place in range(len(self._names))},
             include_columns=[str(place) for place in self._places],
             check_utf8=False,  # checked before
         )
 
-    def fast(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
-        # Quotes are left to the slow way: Arrow lets a quoted field run on over line ends.
-        if b'"' in chunk or b"\r" in chunk:
-            return None
-        options = pacsv.ReadOptions(
-            use_threads=False,
-            block_size=len(chunk) + 1,
-            column_names=[str(place) for place in range(len(self._names))],
+    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+        """By Arrow, which is shown no line that it might see differently: one with quotes that do not stand
+        around a whole field, a carriage return in its middle, or nothing."""
+        quoted = b'"' in chunk
+        for simplified in (False, True):
+            numbers: NDArray[np.int64] | None = None
+            shown = chunk
+            if simplified or quoted or b"\r" in chunk:
+                numbers, shown = self._simple(chunk)
+            try:
+                table, wrong = self._read(shown, quoted)
+            except pa.ArrowInvalid:
+                return None
+            count = lines if numbers is None else len(numbers)
+            if table.num_rows + len(wrong) == count:  # else there are blank lines, of which it tells nothing
+                if wrong:
+                    numbers = np.delete(np.arange(lines) if numbers is None else numbers, wrong)
+                return Regular(self._named([column.combine_chunks() for column in table.columns]), numbers)
+        return None
+
+    def _simple(self, chunk: bytes) -> tuple[NDArray[np.int64] | None, bytes]:
+        """The lines that Arrow sees as we do, and their numbers."""
+        from penstock.connectors.formats.quotes import odd_lines  # brings a compiler
+
+        odd = odd_lines(np.frombuffer(chunk, np.uint8), line_ends(chunk), ord(self._delimiter))
+        return without(chunk, odd) if odd.any() else (None, chunk)
+
+    def _read(self, chunk: bytes, quoted: bool) -> tuple[pa.Table, list[int]]:
+        """The fields as texts, and the places of the lines that have too few or too many of them."""
+        wrong: list[int] = []
+
+        def skip(row: Any) -> Literal["skip"]:
+            wrong.append(row.number - 1)
+            return "skip"
+
+        names = [str(place) for place in range(len(self._names))]
+        read = pacsv.ReadOptions(use_threads=False, block_size=len(chunk) + 1, column_names=names)
+        parse = pacsv.ParseOptions(
+            delimiter=self._delimiter, quote_char='"' if quoted else False, invalid_row_handler=skip
         )
-        try:
-            table = pacsv.read_csv(as_file(chunk), options, self._parse, self._convert)
-        except pa.ArrowInvalid:
-            return None
-        if table.num_rows != lines:
-            return None
-        return self._named([column.combine_chunks() for column in table.columns])
+        return pacsv.read_csv(as_file(chunk), read, parse, self._convert), wrong
 
     def row(self, line: str) -> list[Any]:
         if "\r" in line:

@@ -15,12 +15,13 @@ import pyarrow.json as pajson
 
 from penstock.connectors.formats.line_files import inferred
 from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
-from penstock.connectors.formats.lines import LineParser, as_file
+from penstock.connectors.formats.lines import LineParser, Regular, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.types import DataType, Field, Schema
 
+_MOST = 7 / 8  # of a chunk's lines, if they are to be read as being alike
 _MAX_NESTING = 500  # far below the depth at which Python's own parser gives up
 
 
@@ -69,7 +70,16 @@ class JsonParser(LineParser):
     def is_blank(self, line: bytes) -> bool:
         return not line.strip()
 
-    def fast(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
+    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+        from penstock.connectors.formats.alike import alike  # brings a compiler
+
+        regular = alike(chunk, self.schema, self._layout)
+        if regular is not None and (regular.lines is None or len(regular.lines) >= lines * _MOST):
+            return regular
+        arrays = self._by_arrow(chunk, lines)
+        return regular if arrays is None else Regular(arrays)
+
+    def _by_arrow(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
         # Arrow reads values, not lines. If every line starts with { and ends with }, no value spans two
         # lines.
         if chunk[:1] != b"{" or chunk[-2:] != b"}\n" or chunk.count(b"}\n{") != lines - 1:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.connectors.formats.values import decode
 from penstock.memory.arrow import ArrowArray
@@ -43,11 +45,23 @@ class Parsed:
     bad: list[BadLine] = field(default_factory=list)
 
 
-class LineParser(ABC):
-    """Parses whole lines: a chunk of regular ones in a fast way, single ones in a slow way.
+@dataclass(frozen=True)
+class Regular:
+    """The columns of those lines of a chunk that a fast way took, and which lines these are: None for all.
 
-    The slow way, ``row``, defines what a line means. The fast way may refuse a chunk, as it does unless a
-    subclass has one, but must never see it differently: else a result would depend on where chunks are cut.
+    Columns of the schema that are not there have been checked, and nobody reads them.
+    """
+
+    arrays: Mapping[str, ArrowArray]
+    lines: NDArray[np.int64] | None = None
+
+
+class LineParser(ABC):
+    """Parses whole lines: regular ones of a chunk in a fast way, the others one by one in a slow way.
+
+    The slow way, ``row``, defines what a line means. The fast way may leave lines to it, as it does with all
+    unless a subclass has one, but must never see a line differently: else a result would depend on where
+    chunks are cut. Several threads may parse with one parser.
     """
 
     def __init__(self, schema: Schema, layout: Layout, strings: StringPool) -> None:
@@ -55,8 +69,8 @@ class LineParser(ABC):
         self._layout = layout
         self._strings = strings
 
-    def fast(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
-        """The columns of a chunk in which every line is a regular record; None if it cannot tell."""
+    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+        """The columns of the lines that are regular records; None if it cannot tell. The chunk is UTF-8."""
         return None
 
     @abstractmethod
@@ -80,41 +94,87 @@ class LineParser(ABC):
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n")
         lines = count_lines(chunk)
-        if len(chunk) <= LINE_BYTES and _is_utf8(chunk):
-            arrays = self.fast(chunk, lines)
-            if arrays is not None:
-                result = decode(arrays, lines, self.schema, self._layout, self._strings)
-                parsed = Parsed(result.columns, result.count, lines, lines)
-                if result.rejected:
-                    texts = chunk.split(b"\n")
-                    for number, reason in result.rejected:
-                        parsed.bad.append(BadLine(number, number, texts[number].decode(), reason))
-                return parsed
-        return self._parse_lines(chunk.split(b"\n")[:-1])
+        regular = self._regular(chunk, lines)
+        if regular is None:
+            return self._merged(lines, _Lines(), self._one_by_one(chunk.split(b"\n")[:-1], range(lines)))
+        rows = lines if regular.lines is None else len(regular.lines)
+        schema = Schema(field for field in self.schema if field.name in regular.arrays)
+        result = decode(regular.arrays, rows, schema, self._layout, self._strings)
+        if rows == lines and not result.rejected:
+            return Parsed(result.columns, result.count, lines, lines)
+        ends = line_ends(chunk)
+        numbers = np.arange(lines) if regular.lines is None else regular.lines
+        bad = [(int(numbers[row]), _cut(chunk, ends, int(numbers[row])), why) for row, why in result.rejected]
+        good = np.delete(numbers, [row for row, _ in result.rejected])
+        others = np.setdiff1d(np.arange(lines), numbers, assume_unique=True).tolist()
+        slow = self._one_by_one([_cut(chunk, ends, number) for number in others], others)
+        return self._merged(lines, _Lines(good, result.columns, bad), slow)
 
-    def _parse_lines(self, lines: list[bytes]) -> Parsed:
+    def _regular(self, chunk: bytes, lines: int) -> Regular | None:
+        """What the fast way takes. It is not shown lines that are too long or no UTF-8."""
+        odd = np.zeros(lines, np.bool_)
+        if not _is_utf8(chunk):
+            odd = np.array([not _is_utf8(line) for line in chunk.split(b"\n")[:-1]])
+        if len(chunk) > LINE_BYTES:
+            odd |= np.diff(line_ends(chunk), prepend=-1) > LINE_BYTES
+        if not odd.any():
+            return self.fast(chunk, lines)
+        numbers, rest = without(chunk, odd)
+        regular = self.fast(rest, len(numbers))
+        if regular is None:
+            return None
+        return Regular(regular.arrays, numbers if regular.lines is None else numbers[regular.lines])
+
+    def _one_by_one(self, lines: Sequence[bytes], numbers: Sequence[int]) -> _Lines:
         rows: list[Sequence[Any]] = []
-        places: list[tuple[int, int]] = []  # record and line number of each row
-        bad: list[BadLine] = []
-        records = 0
-        for number, line in enumerate(lines):
+        places: list[int] = []  # of each row among the lines
+        bad: list[tuple[int, bytes, str]] = []
+        blank: list[int] = []
+        for place, line in enumerate(lines):
             if self.is_blank(line):
+                blank.append(numbers[place])
                 continue
             try:
                 if len(line) > LINE_BYTES:
                     raise ValueError(TOO_LONG)
                 rows.append(self.row(_text(line)))
-                places.append((records, number))
+                places.append(place)
             except ValueError as error:
-                bad.append(BadLine(records, number, line[:8_000].decode(errors="replace"), str(error)))
-            records += 1
-        columns = list(zip(*rows, strict=True)) if rows else [() for _ in self.schema]
+                bad.append((numbers[place], line[:8_000], str(error)))
+        if not rows:
+            return _Lines(bad=bad, blank=blank)
+        columns = list(zip(*rows, strict=True))
         result = decode(self.arrays(columns), len(rows), self.schema, self._layout, self._strings)
-        for row, reason in result.rejected:
-            record, number = places[row]
-            bad.append(BadLine(record, number, lines[number].decode(), reason))
-        bad.sort(key=lambda entry: entry.record)
-        return Parsed(result.columns, result.count, records, len(lines), bad)
+        rejected = {row for row, _ in result.rejected}
+        bad += [(numbers[places[row]], lines[places[row]], why) for row, why in result.rejected]
+        good = [numbers[place] for row, place in enumerate(places) if row not in rejected]
+        return _Lines(np.array(good, np.int64), result.columns, bad, blank)
+
+    def _merged(self, lines: int, fast: _Lines, slow: _Lines) -> Parsed:
+        """The lines of both ways in their order."""
+        columns = slow.columns if not len(fast.good) else fast.columns
+        if len(fast.good) and len(slow.good):
+            order = np.argsort(np.concatenate((fast.good, slow.good)), kind="stable")
+            pairs = zip(fast.columns, slow.columns, strict=True)
+            columns = tuple(np.concatenate(pair)[order] for pair in pairs)
+        if not columns:
+            nothing: dict[str, ArrowArray] = self.arrays([() for _ in self.schema])
+            columns = decode(nothing, 0, self.schema, self._layout, self._strings).columns
+        bad = [
+            BadLine(number - bisect(slow.blank, number), number, line.decode(errors="replace"), reason)
+            for number, line, reason in sorted(fast.bad + slow.bad, key=lambda entry: entry[0])
+        ]
+        return Parsed(columns, len(fast.good) + len(slow.good), lines - len(slow.blank), lines, bad)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What one way made of its lines, which are known by their numbers: events, bad ones, and blank ones."""
+
+    good: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    columns: Columns = ()
+    bad: list[tuple[int, bytes, str]] = field(default_factory=list)
+    blank: list[int] = field(default_factory=list)
 
 
 class LineBuffer:
@@ -153,6 +213,22 @@ class LineBuffer:
 def count_lines(data: bytes) -> int:
     """How many line ends there are; ``bytes.count`` takes ten times as long."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == _LINE_END))
+
+
+def line_ends(chunk: bytes) -> NDArray[np.int64]:
+    """Where the line ends stand."""
+    return np.flatnonzero(np.frombuffer(chunk, np.uint8) == _LINE_END)
+
+
+def without(chunk: bytes, odd: NDArray[np.bool_]) -> tuple[NDArray[np.int64], bytes]:
+    """The numbers of the lines that are not odd, and these lines."""
+    sizes = np.diff(line_ends(chunk), prepend=-1)
+    data = np.frombuffer(chunk, np.uint8)
+    return np.flatnonzero(~odd), data[np.repeat(~odd, sizes)].tobytes()
+
+
+def _cut(chunk: bytes, ends: NDArray[np.int64], number: int) -> bytes:
+    return chunk[int(ends[number - 1]) + 1 if number else 0 : int(ends[number])]
 
 
 def as_file(data: bytes) -> Any:

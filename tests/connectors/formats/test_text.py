@@ -95,6 +95,23 @@ def test_csv_means_the_same_fast_slow_and_line_by_line(lines: list[bytes]) -> No
     assert whole == slowly(csv_parser(), [b"".join(lines)])
 
 
+quoted_csv = st.lists(
+    st.sampled_from(
+        ["x", "", '"a"', '"a,b"', '"a""b"', '""', '"', 'a"b', '"a"b', '"a""', '"""a"', "1", '"1"', '" 1 "']
+    ),
+    min_size=1,
+    max_size=3,
+).map(",".join)
+
+
+@given(line_lists(quoted_csv, quoted_csv))
+def test_quotes_mean_the_same_fast_slow_and_line_by_line(lines: list[bytes]) -> None:
+    schema = Schema(a="string", b="int64?")
+    whole = outcome(csv_parser(schema), [b"".join(lines)])
+    assert whole == outcome(csv_parser(schema), lines)
+    assert whole == slowly(csv_parser(schema), [b"".join(lines)])
+
+
 JSON_VALUES = [
     "1",
     "-0",
@@ -176,6 +193,27 @@ def test_json_means_the_same_fast_slow_and_line_by_line(lines: list[bytes]) -> N
     whole = outcome(json_parser(), [b"".join(lines)])
     assert whole == outcome(json_parser(), lines)
     assert whole == slowly(json_parser(), [b"".join(lines)])
+
+
+blanks = st.sampled_from(["", " ", "\t"])
+spaced_json = st.tuples(almost_good_json, blanks, blanks, blanks).map(
+    lambda c: c[1] + c[0].replace(":", f"{c[2]}:{c[3]}").replace(",", f"{c[3]},{c[1]}") + c[2]
+)
+few_odd = st.tuples(
+    st.integers(10, 30), st.lists(st.tuples(st.integers(0, 9), almost_good_json | spaced_json), max_size=2)
+)
+
+
+@given(few_odd)
+def test_json_lines_that_are_alike_mean_the_same_beside_others(
+    lines: tuple[int, list[tuple[int, str]]],
+) -> None:
+    count, odd = lines
+    texts = [json_with("i", str(number), "5") for number in range(count)]
+    for place, text in odd:
+        texts[place] = text
+    chunk = "".join(f"{text}\n" for text in texts).encode()
+    assert outcome(json_parser(), [chunk]) == slowly(json_parser(), [chunk])
 
 
 @given(st.lists(almost_good_json, min_size=1, max_size=3))
