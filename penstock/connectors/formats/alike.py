@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.connectors.formats.lines import Regular, line_ends
+from penstock.connectors.formats.lines import RegularLines, line_ends
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
 from penstock.query.types import DataType, Field, Schema
@@ -34,7 +34,7 @@ _AS_TEXT = (DataType.FLOAT32, DataType.FLOAT64, DataType.STRING, DataType.TIMEST
 _INT64_DIGITS, _INT32_DIGITS, _FLOAT_CHARS = 18, 9, 64
 
 
-def alike(chunk: bytes, schema: Schema, layout: Layout) -> Regular | None:
+def alike(chunk: bytes, schema: Schema, layout: Layout) -> RegularLines | None:
     """The columns of the lines that are like the first that is an object; None if there is none such.
 
     All columns of the schema are checked; those are made that the layout has, or whose texts have yet to be
@@ -83,7 +83,7 @@ def alike(chunk: bytes, schema: Schema, layout: Layout) -> Regular | None:
             arrays[field.name] = _text_array(stops[place, : rows + 1], texts[place], mask)
         else:
             arrays[field.name] = pa.array(numbers[place, :rows].astype(field.dtype.numpy), mask=mask)
-    return Regular(arrays, None if rows == count else lines[:rows])
+    return RegularLines(arrays, None if rows == count else lines[:rows])
 
 
 def _wanted(field: Field | None, layout: Layout) -> tuple[int, bool, bool, bool]:

@@ -20,7 +20,7 @@ from penstock.connectors.files.decoding import Piece
 from penstock.connectors.files.parts import FilePart
 from penstock.connectors.formats.line_files import chunks, inferred
 from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
-from penstock.connectors.formats.lines import LineParser, Parsed, Regular, as_file, line_ends, without
+from penstock.connectors.formats.lines import LineParser, Parsed, RegularLines, as_file, line_ends, without
 from penstock.memory.arrow import ArrowArray
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -109,7 +109,7 @@ class CsvParser(LineParser):
             check_utf8=False,  # checked before
         )
 
-    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+    def fast(self, chunk: bytes, lines: int) -> RegularLines | None:
         """By Arrow, which is shown no line that it might see differently: one with quotes that do not stand
         around a whole field, a carriage return in its middle, or nothing."""
         quoted = b'"' in chunk
@@ -126,7 +126,9 @@ class CsvParser(LineParser):
             if table.num_rows + len(wrong) == count:  # else there are blank lines, of which it tells nothing
                 if wrong:
                     numbers = np.delete(np.arange(lines) if numbers is None else numbers, wrong)
-                return Regular(self._named([column.combine_chunks() for column in table.columns]), numbers)
+                return RegularLines(
+                    self._named([column.combine_chunks() for column in table.columns]), numbers
+                )
         return None
 
     def _simple(self, chunk: bytes) -> tuple[NDArray[np.int64] | None, bytes]:

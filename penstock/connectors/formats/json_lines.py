@@ -15,7 +15,7 @@ import pyarrow.json as pajson
 
 from penstock.connectors.formats.line_files import inferred
 from penstock.connectors.formats.line_format import LineFormat, LineText, times_as_text
-from penstock.connectors.formats.lines import LineParser, Regular, as_file
+from penstock.connectors.formats.lines import LineParser, RegularLines, as_file
 from penstock.memory.arrow import ArrowArray, arrow_type
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
@@ -70,14 +70,14 @@ class JsonParser(LineParser):
     def is_blank(self, line: bytes) -> bool:
         return not line.strip()
 
-    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+    def fast(self, chunk: bytes, lines: int) -> RegularLines | None:
         from penstock.connectors.formats.alike import alike  # brings a compiler
 
         regular = alike(chunk, self.schema, self._layout)
         if regular is not None and (regular.lines is None or len(regular.lines) >= lines * _MOST):
             return regular
         arrays = self._by_arrow(chunk, lines)
-        return regular if arrays is None else Regular(arrays)
+        return regular if arrays is None else RegularLines(arrays)
 
     def _by_arrow(self, chunk: bytes, lines: int) -> dict[str, ArrowArray] | None:
         # Arrow reads values, not lines. If every line starts with { and ends with }, no value spans two

@@ -46,7 +46,7 @@ class Parsed:
 
 
 @dataclass(frozen=True)
-class Regular:
+class RegularLines:
     """The columns of those lines of a chunk that a fast way took, and which lines these are: None for all.
 
     Columns of the schema that are not there have been checked, and nobody reads them.
@@ -69,7 +69,7 @@ class LineParser(ABC):
         self._layout = layout
         self._strings = strings
 
-    def fast(self, chunk: bytes, lines: int) -> Regular | None:
+    def fast(self, chunk: bytes, lines: int) -> RegularLines | None:
         """The columns of the lines that are regular records; None if it cannot tell. The chunk is UTF-8."""
         return None
 
@@ -110,7 +110,7 @@ class LineParser(ABC):
         slow = self._one_by_one([_cut(chunk, ends, number) for number in others], others)
         return self._merged(lines, _Lines(good, result.columns, bad), slow)
 
-    def _regular(self, chunk: bytes, lines: int) -> Regular | None:
+    def _regular(self, chunk: bytes, lines: int) -> RegularLines | None:
         """What the fast way takes. It is not shown lines that are too long or no UTF-8."""
         odd = np.zeros(lines, np.bool_)
         if not _is_utf8(chunk):
@@ -123,7 +123,7 @@ class LineParser(ABC):
         regular = self.fast(rest, len(numbers))
         if regular is None:
             return None
-        return Regular(regular.arrays, numbers if regular.lines is None else numbers[regular.lines])
+        return RegularLines(regular.arrays, numbers if regular.lines is None else numbers[regular.lines])
 
     def _one_by_one(self, lines: Sequence[bytes], numbers: Sequence[int]) -> _Lines:
         rows: list[Sequence[Any]] = []
@@ -222,9 +222,12 @@ def line_ends(chunk: bytes) -> NDArray[np.int64]:
 
 def without(chunk: bytes, odd: NDArray[np.bool_]) -> tuple[NDArray[np.int64], bytes]:
     """The numbers of the lines that are not odd, and these lines."""
-    sizes = np.diff(line_ends(chunk), prepend=-1)
-    data = np.frombuffer(chunk, np.uint8)
-    return np.flatnonzero(~odd), data[np.repeat(~odd, sizes)].tobytes()
+    starts = np.append(0, line_ends(chunk) + 1)
+    edges = np.flatnonzero(
+        np.diff(odd, prepend=True, append=True)
+    )  # where runs of lines that stay begin and end
+    runs = zip(starts[edges[::2]].tolist(), starts[edges[1::2]].tolist(), strict=True)
+    return np.flatnonzero(~odd), b"".join([chunk[start:stop] for start, stop in runs])
 
 
 def _cut(chunk: bytes, ends: NDArray[np.int64], number: int) -> bytes:

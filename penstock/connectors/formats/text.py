@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.connectors.formats.line_format import LineFormat, LineText
-from penstock.connectors.formats.lines import LineParser, Regular
+from penstock.connectors.formats.lines import LineParser, RegularLines
 from penstock.memory.layout import Layout
 from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
@@ -52,8 +52,8 @@ class TextParser(LineParser):
     def is_blank(self, line: bytes) -> bool:
         return False
 
-    def fast(self, chunk: bytes, lines: int) -> Regular | None:
-        return Regular({self.schema.names[0]: pa.array(chunk.decode().split("\n")[:-1], pa.string())})
+    def fast(self, chunk: bytes, lines: int) -> RegularLines | None:
+        return RegularLines({self.schema.names[0]: pa.array(chunk.decode().split("\n")[:-1], pa.string())})
 
     def row(self, line: str) -> Sequence[Any]:
         return (line,)
