@@ -23,9 +23,8 @@ _POLL_NS = 100_000_000
 class FileFolder(Protocol):
     """A source whose files are to be found."""
 
-    @property
-    def schema(self) -> Schema:
-        """The columns of every event."""
+    def checked(self, layout: Layout) -> Schema:
+        """The columns that are parsed where the layout's are read."""
 
     @property
     def format(self) -> Format:
@@ -69,7 +68,7 @@ class FilesReader(BufferedReader):
                 self._part, self._lines = self._waiting.popleft(), 0
                 self._part.check()
                 pieces = self._source.format.pieces(
-                    self._part, self._source.schema, self._layout, self._strings
+                    self._part, self._source.checked(self._layout), self._layout, self._strings
                 )
                 self._batches = Decoding(pieces, self._threads)
             parsed = self._batches.take()

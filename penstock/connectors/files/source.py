@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from penstock.connectors.files.journal import FileJournal
 from penstock.connectors.files.positions import FilePositions, check_read, renew_unread
@@ -19,6 +19,8 @@ from penstock.memory.strings import StringPool
 from penstock.query.errors import QueryError
 from penstock.query.types import DataType, Schema
 
+#: Which columns of text must fit their types: all of the schema, or those that some query reads.
+Check = Literal["all", "needed"]
 SchemaLike = Schema | Mapping[str, str | DataType]
 
 
@@ -32,7 +34,9 @@ class Files(NodeSource):
     whole.
 
     Without ``schema`` it is taken from the first file, and a column may hold nulls if it does there. Records
-    that do not fit are bad records, kept with the reason. Never holds more than a batch of a file in memory.
+    that do not fit are bad records, kept with the reason. Never holds more than a few pieces of a file in
+    memory. In text all columns of the schema are checked, so that which records are bad does not depend on
+    the queries; with ``check="needed"`` only those are that some query reads.
     """
 
     def __init__(
@@ -46,8 +50,14 @@ class Files(NodeSource):
         ordered: bool = False,
         delimiter: str | None = None,
         header: bool | None = None,
+        check: Check = "all",
     ) -> None:
+        if check not in get_args(Check):
+            raise QueryError(
+                "check= must be one of 'all' and 'needed'", detail=f"got {check!r}", hint="leave it out"
+            )
         self._path, self._pattern, self._watch, self._ordered = Path(path), pattern, watch, ordered
+        self._check = check
         self._format = file_format(self._path, format, delimiter=delimiter, header=header)
         if schema is None and self._format.no_schema is not None:
             raise QueryError(self._format.no_schema, hint="give schema={'ts': 'timestamp', ...}")
@@ -75,13 +85,20 @@ class Files(NodeSource):
 
     def key(self) -> tuple[Any, ...]:
         place = str(self._path.absolute())
-        how = (self._format, self._pattern, self._watch, self._ordered)
+        how: tuple[Any, ...] = (self._format, self._pattern, self._watch, self._ordered)
+        if self._check != "all":
+            how = (*how, self._check)
         return ("Files", place, *how, self._schema)
 
     @property
     def format(self) -> Format:
         """What the files are read as."""
         return self._format
+
+    def checked(self, layout: Layout) -> Schema:
+        """The columns that are parsed where the layout's are read."""
+        needed = Schema(field for field in self._schema if field.name in layout)
+        return needed if self._check == "needed" and needed.fields else self._schema
 
     def list_files(self) -> list[Path]:
         """The files there now that belong to the source, in name order."""
@@ -150,6 +167,7 @@ class Csv(Files):
         watch: bool = False,
         pattern: str | None = None,
         ordered: bool = False,
+        check: Check = "all",
     ) -> None:
         super().__init__(
             path,
@@ -158,6 +176,7 @@ class Csv(Files):
             watch=watch,
             pattern=pattern,
             ordered=ordered,
+            check=check,
         )
 
 
@@ -188,10 +207,20 @@ class Arrow(_Table):
     _kind = "arrow"
 
 
-class JsonLines(_Table):
+class JsonLines(Files):
     """Files with one JSON object a line; see :class:`Files`."""
 
-    _kind = "jsonl"
+    def __init__(
+        self,
+        path: str | Path,
+        schema: SchemaLike | None = None,
+        *,
+        watch: bool = False,
+        pattern: str | None = None,
+        ordered: bool = False,
+        check: Check = "all",
+    ) -> None:
+        super().__init__(path, "jsonl", schema, watch=watch, pattern=pattern, ordered=ordered, check=check)
 
 
 def _glob_part(path: Path) -> int | None:

@@ -96,7 +96,7 @@ class LineParser(ABC):
         lines = count_lines(chunk)
         regular = self._regular(chunk, lines)
         if regular is None:
-            return self._merged(lines, _Lines(), self._one_by_one(chunk.split(b"\n")[:-1], range(lines)))
+            return self._merged(lines, _LinesTaken(), self._one_by_one(chunk.split(b"\n")[:-1], range(lines)))
         rows = lines if regular.lines is None else len(regular.lines)
         schema = Schema(field for field in self.schema if field.name in regular.arrays)
         result = decode(regular.arrays, rows, schema, self._layout, self._strings)
@@ -108,7 +108,7 @@ class LineParser(ABC):
         good = np.delete(numbers, [row for row, _ in result.rejected])
         others = np.setdiff1d(np.arange(lines), numbers, assume_unique=True).tolist()
         slow = self._one_by_one([_cut(chunk, ends, number) for number in others], others)
-        return self._merged(lines, _Lines(good, result.columns, bad), slow)
+        return self._merged(lines, _LinesTaken(good, result.columns, bad), slow)
 
     def _regular(self, chunk: bytes, lines: int) -> RegularLines | None:
         """What the fast way takes. It is not shown lines that are too long or no UTF-8."""
@@ -125,7 +125,7 @@ class LineParser(ABC):
             return None
         return RegularLines(regular.arrays, numbers if regular.lines is None else numbers[regular.lines])
 
-    def _one_by_one(self, lines: Sequence[bytes], numbers: Sequence[int]) -> _Lines:
+    def _one_by_one(self, lines: Sequence[bytes], numbers: Sequence[int]) -> _LinesTaken:
         rows: list[Sequence[Any]] = []
         places: list[int] = []  # of each row among the lines
         bad: list[tuple[int, bytes, str]] = []
@@ -142,15 +142,15 @@ class LineParser(ABC):
             except ValueError as error:
                 bad.append((numbers[place], line[:8_000], str(error)))
         if not rows:
-            return _Lines(bad=bad, blank=blank)
+            return _LinesTaken(bad=bad, blank=blank)
         columns = list(zip(*rows, strict=True))
         result = decode(self.arrays(columns), len(rows), self.schema, self._layout, self._strings)
         rejected = {row for row, _ in result.rejected}
         bad += [(numbers[places[row]], lines[places[row]], why) for row, why in result.rejected]
         good = [numbers[place] for row, place in enumerate(places) if row not in rejected]
-        return _Lines(np.array(good, np.int64), result.columns, bad, blank)
+        return _LinesTaken(np.array(good, np.int64), result.columns, bad, blank)
 
-    def _merged(self, lines: int, fast: _Lines, slow: _Lines) -> Parsed:
+    def _merged(self, lines: int, fast: _LinesTaken, slow: _LinesTaken) -> Parsed:
         """The lines of both ways in their order."""
         columns = slow.columns if not len(fast.good) else fast.columns
         if len(fast.good) and len(slow.good):
@@ -168,7 +168,7 @@ class LineParser(ABC):
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _LinesTaken:
     """What one way made of its lines, which are known by their numbers: events, bad ones, and blank ones."""
 
     good: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))

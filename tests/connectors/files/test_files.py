@@ -189,3 +189,21 @@ def test_an_empty_file_has_no_events(tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     write_lines(tmp_path / "b.csv", "ts", "1")
     assert rows_of(Csv(tmp_path, {"ts": "timestamp"})) == [{"ts": 1}]
+
+
+@pytest.mark.parametrize(
+    ("ending", "text"), [("csv", "t,a,b\n1,2,x\n"), ("jsonl", '{"t":1,"a":2,"b":"x"}\n')]
+)
+def test_what_nobody_reads_is_checked_unless_one_asks_for_less(
+    ending: str, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"in.{ending}"
+    path.write_text(text)
+    schema = {"t": "timestamp", "a": "int64", "b": "int64"}
+    strict = Drain(Files(path, schema=schema), ("t", "a"))
+    assert strict.to_end() == []
+    (bad,) = strict.reader.take_bad()
+    assert bad.reason.startswith("column 'b': 'x' is not an int64")
+    assert Drain(Files(path, schema=schema, check="needed"), ("t", "a")).to_end() == [{"t": 1, "a": 2}]
+    with pytest.raises(QueryError, match="'all' and 'needed'"):
+        Files(path, schema=schema, check="none")  # type: ignore[arg-type]
