@@ -11,7 +11,8 @@ RUN apt-get update \
 WORKDIR /src
 COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY penstock ./penstock
-RUN pip install --no-cache-dir --constraint requirements.lock '.[all]' && rm -rf /src
+# What every app needs is compiled here, for whoever runs the image.
+RUN pip install --no-cache-dir --constraint requirements.lock '.[all]' && rm -rf /src && cd / && penstock warm
 
 RUN useradd --create-home --uid 10001 penstock && install --directory --owner penstock /state /app
 USER penstock
