@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.engine.epochs.kept_run import KeptRun
+from penstock.engine.seat.assembly import as_run, fused_fronts
 from penstock.engine.seat.execution import Execution
 from penstock.engine.seat.interrupts import Interrupts
 from penstock.engine.seat.settings import Settings
 from penstock.engine.seat.summary import NodeSummary
 from penstock.metrics.watch import Watch
+from penstock.operators.run.fusion import places_of
 from penstock.query.durations import Duration, positive_us
 from penstock.query.errors import PenstockError
 from penstock.query.graph import Graph
@@ -69,6 +71,10 @@ class Node(Settings):
                 kept.finish(counts=False)
             raise
         return execution
+
+    def places(self, graph: Graph) -> dict[str, str]:
+        """Which operators run in the kernel of another one, for ``App.explain``."""
+        return places_of(fused_fronts(as_run(graph), self))
 
     def run(
         self,

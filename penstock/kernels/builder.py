@@ -66,7 +66,9 @@ class KernelBuilder:
         columns: str = "inp",
         row: str = "k",
         parameters: Parameters | None = None,
+        temporaries: int = 0,
     ) -> None:
+        """``temporaries``: how many names others have used in the same kernel."""
         self.layout = layout
         self.strings = strings
         self.schema = layout.schema
@@ -76,7 +78,7 @@ class KernelBuilder:
         self._row = row
         self._preamble: dict[str, str] = {}
         self._loaded: dict[str, Code] = {}
-        self._temporaries = 0
+        self._temporaries = temporaries
 
     def emit(self, expr: Expr, dtype: DataType | None = None) -> Code:
         """Appends the statements that compute ``expr``, cast to ``dtype`` if given; says where it is."""
@@ -94,6 +96,16 @@ class KernelBuilder:
         if code is None:
             code = self._loaded[name] = self._load(name)
         return code
+
+    @property
+    def inputs(self) -> Layout:
+        """The layout of the columns that the kernel is given."""
+        return self.layout
+
+    @property
+    def temporaries(self) -> int:
+        """How many names are used so far."""
+        return self._temporaries
 
     def preamble(self) -> list[str]:
         """Statements before the loop: columns, constants and tables into locals."""
@@ -151,6 +163,9 @@ class KernelBuilder:
                 return Code("False", None, DataType.BOOL)
             if name == TIME and self.layout.time is not None:
                 return self.load(self.layout.time)
+        return self._stored(name)
+
+    def _stored(self, name: str) -> Code:
         value = self.assign(f"{self.column(self.layout.data(name))}[{self._row}]")
         place = self.layout.nulls(name)
         null = None if place is None else self.assign(f"{self.column(place)}[{self._row}]")

@@ -51,6 +51,11 @@ class Parameters:
         self._tables.append(np.ascontiguousarray(table))
         return len(self._tables) - 1
 
+    def set_table(self, place: int, table: Table) -> None:
+        """Another table of the same type in that place."""
+        self._tables[place] = np.ascontiguousarray(table)
+        self._arguments = None
+
     def add_string_table(
         self, function: Callable[[str], Any], dtype: DataType, *, shared_as: str | None = None
     ) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from penstock.operators.run.fusion import places_of
 from penstock.query.graph import Graph, QueryVertex
 from penstock.query.steps import MatchMergeSpec, SinkSpec, SourceSpec
 from penstock.spark.batches.stages import Stages, cut
@@ -29,6 +30,8 @@ def places(graph: Graph) -> dict[str, str]:
             found[node.id] = "on the driver"
         else:
             found[node.id] = _place(stages, stages.graph[node.id], node.id == partial)
+    for link, kernel in places_of(stages.fronts()).items():
+        found[link] += f", {kernel}"
     return found
 
 

@@ -10,7 +10,9 @@ from penstock.query.errors import PenstockError
 from penstock.scheduling.dispatch.rules import Rules
 
 #: A task has one thread, which runs its operators to the end of the batch. Of ``rules`` it has the passes.
-USED = frozenset({"scheduling", "rules", "block_events", "chunk_blocks", "max_chunks", "turn_blocks"})
+USED = frozenset(
+    {"scheduling", "rules", "fusion", "block_events", "chunk_blocks", "max_chunks", "turn_blocks"}
+)
 
 #: What a run on Spark has instead of some of the others.
 _INSTEAD = {

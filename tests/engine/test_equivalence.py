@@ -41,6 +41,7 @@ nodes = st.builds(
     scheduling=st.sampled_from(sorted(POLICIES)),
     consumption=st.sampled_from(["all", "all", "half", 1, 7, 1_000]),
     rules=st.builds(ps.Rules, *[st.booleans()] * 6),
+    fusion=st.booleans(),
     costs=st.sampled_from(["least", "mean"]),
     threads=st.sampled_from(["pool", "pool", "pool", "per_operator"]),
     memory=st.sampled_from(["blocks", "blocks", "queues"]),

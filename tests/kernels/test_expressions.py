@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.memory.layout import Layout
-from penstock.operators.columns.select import Select
+from penstock.operators.columns.rows import RowSteps
 from penstock.query.expr import Expr, coalesce, col, greatest, hash_of, least, lit, when
 from penstock.query.inference import resolved
 from penstock.query.steps import SelectSpec
@@ -27,7 +27,7 @@ def compiled(exprs: list[Expr], events: list[dict[str, Any]], schema: Schema) ->
     for name, expr in named:
         typed = resolved(expr, schema)
         fields.append(Field(name, typed.dtype, typed.nullable))
-    harness = Harness(Select, SelectSpec(named), [Layout(schema.fields)], Layout(fields), block_events=16)
+    harness = Harness(RowSteps, SelectSpec(named), [Layout(schema.fields)], Layout(fields), block_events=16)
     harness.feed(events)
     return harness.rows()
 

@@ -27,7 +27,7 @@ def test_what_follows_a_routing_stands_behind_it() -> None:
     app.sink("first_lanes", first, ps.sinks.Memory())
     assert _by_id(app) == {
         "cars": "in the reading task",
-        "fast": "in the reading task",
+        "fast": "in the reading task, in the kernel of counts",
         "counts": "stage 1, routed by lane, partial in the reading task",
         "lanes": "nowhere: only leaves columns out",
         "many": "stage 1",

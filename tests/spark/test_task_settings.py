@@ -17,6 +17,7 @@ from penstock.scheduling.dispatch.rules import Rules
 USED: dict[str, Any] = {
     "scheduling": "congestion",
     "rules": Rules(passes=False),
+    "fusion": False,
     "block_events": 1_024,
     "chunk_blocks": 2,
     "max_chunks": 8,
@@ -69,9 +70,9 @@ def test_all_that_is_refused_is_named_with_what_there_is_instead() -> None:
         ps.Spark(node=node)
     assert str(refused.value) == (
         "ps.Spark does not follow these settings of node=: workers=8, memory='queues', binding='greedy', "
-        "tasks=4; a task of Spark has one thread and follows block_events, chunk_blocks, max_chunks, rules, "
-        "scheduling, turn_blocks; write ps.Spark('local[8]') instead of workers and ps.Spark(tasks=...) "
-        "instead of tasks, and leave out the others"
+        "tasks=4; a task of Spark has one thread and follows block_events, chunk_blocks, fusion, max_chunks, "
+        "rules, scheduling, turn_blocks; write ps.Spark('local[8]') instead of workers and "
+        "ps.Spark(tasks=...) instead of tasks, and leave out the others"
     )
 
 

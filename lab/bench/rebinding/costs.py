@@ -50,7 +50,7 @@ def measure_costs(sizes: Sequence[int] = (60_000, 120_000, 220_000), repetitions
     Of each size the fastest run counts, since whatever disturbs a run makes it slower; many short ones, so
     that some are not disturbed. Of the sizes the mean.
     """
-    node = Node(workers=1)
+    node = Node(workers=1, fusion=False)
     frame_graph_costs(node.run(frames_graph(sizes[0], 2)).metrics, sizes[0])  # compiles
     found = []
     for agents in sizes:

@@ -82,7 +82,13 @@ _FIGURES = (
 def node_of(system: str, rebind_every_s: float) -> Node:
     """Two threads under this way of binding."""
     binding, installation = SYSTEMS[system]
-    return Node(workers=WORKERS, binding=binding, installation=installation, rebind_every_s=rebind_every_s)
+    return Node(
+        workers=WORKERS,
+        binding=binding,
+        installation=installation,
+        rebind_every_s=rebind_every_s,
+        fusion=False,
+    )
 
 
 def queries_graph(agents: int, *, real_time: bool) -> Graph:

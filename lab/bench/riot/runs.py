@@ -35,8 +35,8 @@ BLOCK = 4_096  # events: some seconds of messages at these rates, and little mem
 SETTINGS = riot.RiotSettings(sensors=50)
 
 SYSTEMS = {
-    "congestion": Node(workers=WORKERS, scheduling="congestion", block_events=BLOCK),
-    "threads": Node(workers=WORKERS, threads="per_operator", block_events=BLOCK),
+    "congestion": Node(workers=WORKERS, scheduling="congestion", block_events=BLOCK, fusion=False),
+    "threads": Node(workers=WORKERS, threads="per_operator", block_events=BLOCK, fusion=False),
 }
 
 

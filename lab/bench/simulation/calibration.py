@@ -124,7 +124,7 @@ def calibrate(workload: Workload, queries: int, policies: Sequence[str], lengths
     runs = []
     for block in BLOCKS:
         progress(f"simulation: calibrating with blocks of {block:,} events")
-        node = Node(workers=1, block_events=block)
+        node = Node(workers=1, block_events=block, fusion=False)
         runs.append(unpaced(workload, node, queries, lengths))
         # without its last latencies: what was prepared and could not be read in time is not waited for
         runs.append(paced(workload, node, queries, MODERATE, lengths, drains=False).metrics)

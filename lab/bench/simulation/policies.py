@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lab.bench.measuring.rates import Lengths, Paced, farthest_behind_s
 from lab.bench.measuring.report import median, progress
@@ -107,7 +107,8 @@ def measure(
     rounds: int,
 ) -> dict[str, dict[float, list[float]]]:
     """Runs every policy at every rate, round after round, every other round from the last to the first."""
-    nodes = {name: replace(node, marker_every_ms=MARK_EVERY_MS) for name, node in systems().items()}
+    changes: dict[str, Any] = {"marker_every_ms": MARK_EVERY_MS, "fusion": False}  # as it is simulated
+    nodes = {name: replace(node, **changes) for name, node in systems().items()}
     found: dict[str, dict[float, list[float]]] = {policy: {rate: [] for rate in rates} for policy in policies}
     for number in range(rounds):
         progress(f"simulation: measuring, round {number + 1} of {rounds}")

@@ -24,6 +24,7 @@ from penstock.memory.queues import BatchPool, QueueOutlet
 from penstock.memory.strings import StringPool
 from penstock.operators.by_start import with_instances
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.fusion import fronts
 from penstock.operators.run.plan import plan
 from penstock.operators.run.projections import without_plain_projections
 from penstock.query.errors import QueryError
@@ -44,18 +45,26 @@ def assemble(
     checkpoint the operators are those that all runtimes can go on from, and have their state.
     """
     if kept is None:
-        graph = with_instances(for_one_process(without_plain_projections(graph)))
+        graph = as_run(graph)
         layouts = plan(graph, prune_sources=settings.prune_sources)
     else:
         graph, layouts = kept.plan.graph, kept.plan.layouts
     for node in graph.nodes:
         if isinstance(node.spec, MatchSetSpec):
             node.spec.patterns.taken_over(list, None)  # a set may have been in another run before
+    in_front = fused_fronts(graph, settings)
+    fused = {node.id for front in in_front.values() for node in front}
     strings = StringPool()
     outlets: dict[tuple[str, Port], list[Outlet]] = {}
     vertices: list[Vertex] = []
     for position, node in enumerate(graph.nodes):
-        build = Build(node, layouts.inputs(node), layouts.outputs(node), strings)
+        if node.id in fused:
+            continue
+        front = tuple(
+            Build(step, layouts.inputs(step), layouts.outputs(step), strings)
+            for step in in_front.get(node.id, ())
+        )
+        build = Build(node, layouts.inputs(node), layouts.outputs(node), strings, front)
         parts: Parallel | None = None
         if settings.tasks > 1 and is_splittable(node):
             make = partial(_outlet, settings, memory, fan_out=1, readers=1)
@@ -70,7 +79,7 @@ def assemble(
                 readers = len(graph.consumers(node.id, port))
                 mine[port] = _outlet(settings, memory, layout, operator.fan_out, readers)
                 outlets.setdefault((node.id, port), []).append(mine[port])
-            edges = _edges(node, outlets) if parts is None else parts.feeding[number]
+            edges = parts.feeding[number] if parts is not None else _edges(build.first, outlets)
             vertices.append(Vertex(len(vertices), operator, edges, mine))
         if parts is not None:
             parts.connect(vertices[first:])
@@ -83,6 +92,21 @@ def assemble(
     if kept is not None:
         kept.attach(vertices)
     return vertices
+
+
+def as_run(graph: Graph) -> Graph:
+    """The graph whose operators run."""
+    return with_instances(for_one_process(without_plain_projections(graph)))
+
+
+def fused_fronts(graph: Graph, settings: Settings) -> dict[str, tuple[QueryVertex, ...]]:
+    """By the id of an operator: the steps that run in its kernels."""
+
+    def apart(before: QueryVertex, reader: QueryVertex) -> bool:
+        # Tasks get their events from a splitter, so that these have to be written.
+        return settings.tasks > 1 and is_splittable(reader)
+
+    return fronts(graph, apart) if settings.fusion else {}
 
 
 def _edges(node: QueryVertex, outlets: Mapping[tuple[str, Port], list[Outlet]]) -> list[tuple[int, Edge]]:

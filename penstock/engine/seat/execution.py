@@ -145,7 +145,9 @@ class Execution:
         wait_ns = self._runner.open_wait_ns
         return RunMetrics(
             elapsed_s=elapsed_ns / 1e9,
-            operators=_by_operator(v.metrics(elapsed_ns, wait_ns(v, now_ns)) for v in self._vertices),
+            operators=_by_operator(
+                metrics for v in self._vertices for metrics in v.metrics(elapsed_ns, wait_ns(v, now_ns))
+            ),
             latency={v.operator.id: v.latency.snapshot() for v in self._vertices if v.latency is not None},
             memory_bytes=self._memory.allocated_bytes,
             memory_cap_bytes=self._memory.cap_bytes,

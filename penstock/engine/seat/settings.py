@@ -50,6 +50,7 @@ class Settings:
         "all"  # how much of its queue a turn takes: "all", "half", a number
     )
     rules: Rules = field(default_factory=Rules)  # what the dispatcher does beside the policy
+    fusion: bool = True  # steps without state run in the kernel of the operator that alone reads them
     costs: str = "least"  # what an event costs: the "least" that large turns have shown, or the "mean"
     block_events: int = 65_536
     chunk_blocks: int = 1

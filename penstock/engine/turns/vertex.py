@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 from penstock.engine.turns.sink import SinkOperator
 from penstock.engine.turns.source import SourceOperator
@@ -136,8 +137,41 @@ class Vertex:
             if self.on_unblock is not None:
                 self.on_unblock(self)
 
-    def metrics(self, elapsed_ns: int = 0, open_wait_ns: int = 0) -> OperatorMetrics:
-        """``open_wait_ns``: how long it has had work and no turn by now."""
+    def metrics(self, elapsed_ns: int = 0, open_wait_ns: int = 0) -> list[OperatorMetrics]:
+        """Those of its operator, and before it of the steps that run in the operator's kernels.
+        ``open_wait_ns``: how long it has had work and no turn by now.
+
+        What waits, waits for the first of them; the time of turns is told apart by what each did.
+        """
+        own = self._metrics(elapsed_ns, open_wait_ns)
+        front = self.operator.front
+        steps = [] if front is None else [step for step in front.steps if step.node.id != own.id]
+        if not steps:
+            return [own]
+        first = replace(own, emitted=0, backpressured=0, blocks_in_use=0, late=0, failed=0, state_bytes=0)
+        inner = replace(first, pending=0, schedule_wait_ns=0, markers=0, marker_wait_ns=0, open_wait_ns=0)
+        told = [
+            replace(
+                inner if number else first,
+                id=step.node.id,
+                kind=step.node.kind,
+                processed=step.taken,
+                emitted=step.emitted,
+                busy_ns=step.busy_ns,
+            )
+            for number, step in enumerate(steps)
+        ]
+        waits: dict[str, Any] = {
+            "pending": 0,
+            "schedule_wait_ns": 0,
+            "markers": 0,
+            "marker_wait_ns": 0,
+            "open_wait_ns": 0,
+        }
+        busy_ns = own.busy_ns - sum(step.busy_ns for step in steps)
+        return [*told, replace(own, processed=steps[-1].emitted, busy_ns=max(0, busy_ns), **waits)]
+
+    def _metrics(self, elapsed_ns: int, open_wait_ns: int) -> OperatorMetrics:
         operator, counters = self.operator, self.counters
         return OperatorMetrics(
             id=operator.id,

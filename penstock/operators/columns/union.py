@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.memory.layout import SUB, Columns
-from penstock.operators.columns.filter import copied_columns
+from penstock.memory.layout import SUB, TIME, Columns, Layout
 from penstock.operators.run.base import Build, Operator
 from penstock.operators.run.registry import runs
 from penstock.query.graph import Port
@@ -22,7 +21,7 @@ class Union(Operator):
         super().__init__(build)
         target = build.outputs.get(Port.MAIN)
         self._copies = (
-            [copied_columns(source, target) for source in build.inputs] if target is not None else []
+            [_copied_columns(source, target) for source in build.inputs] if target is not None else []
         )
         self._sub = target.data(SUB) if target is not None and SUB in target else None
 
@@ -50,3 +49,20 @@ class Union(Operator):
             out.commit(count)
             position += count
         return position - start
+
+
+def _copied_columns(source: Layout, target: Layout) -> list[tuple[int | None, int]]:
+    """For each array of ``target`` the array of ``source`` that it copies; None for a mask that is all False.
+
+    Fields go by name; ``$time`` is whatever holds the event time; an absent ``$sub`` or ``$late`` is zeros.
+    """
+    pairs: list[tuple[int | None, int]] = []
+    for wanted in target.names:
+        name = wanted
+        if name == TIME and TIME not in source and source.time is not None:
+            name = source.time
+        pairs.append((source.data(name) if name in source else None, target.data(wanted)))
+        nulls = target.nulls(wanted)
+        if nulls is not None:
+            pairs.append((source.nulls(name), nulls))
+    return pairs

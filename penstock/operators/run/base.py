@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from penstock.query.graph import Port, QueryVertex
 from penstock.state.errors import StateError
 from penstock.state.tables import StateFormat, StateRows, StateTables
 
+if TYPE_CHECKING:
+    from penstock.operators.columns.front import Front
+
 
 @dataclass(frozen=True)
 class Build:
@@ -33,6 +36,12 @@ class Build:
     inputs: tuple[Layout, ...]
     outputs: dict[Port, Layout]  # only the ports that someone reads
     strings: StringPool
+    front: tuple[Build, ...] = ()  # the steps in front that run in its kernels; ``inputs`` is behind them
+
+    @property
+    def first(self) -> QueryVertex:
+        """The step whose inputs are read: its own, or the first of those in front."""
+        return self.front[0].node if self.front else self.node
 
 
 class Operator(ABC):
@@ -50,6 +59,9 @@ class Operator(ABC):
 
     #: Whether ``merge_state`` takes in what other instances made of other events.
     mergeable: bool = False
+
+    #: The steps in front of it whose work it does too.
+    front: Front | None = None
 
     def __init__(self, build: Build) -> None:
         self.id = build.node.id

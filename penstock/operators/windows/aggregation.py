@@ -76,11 +76,12 @@ class Aggregation:
     the words), then ``update``.
     """
 
-    def __init__(self, build: Build, spec: WindowAggregateSpec) -> None:
+    def __init__(self, build: Build, spec: WindowAggregateSpec, builder: KernelBuilder | None = None) -> None:
+        """``builder``: over the events of the input, where they are not what the kernel is given."""
         layout = build.inputs[0]
         output = build.outputs.get(Port.MAIN)
         self.keys = KeyWords.of(layout, spec.keys)
-        self.builder = KernelBuilder(layout, build.strings)
+        self.builder = builder or KernelBuilder(layout, build.strings)
         self._has_late = LATE in layout
         self._has_order = ORDER in layout
         self.parts: list[Accumulator] = []
@@ -157,7 +158,7 @@ class Aggregation:
     def compile(self, name: str, source: str, parameters: Sequence[Any]) -> Kernel:
         """A kernel ``name(inp, start, stop, state, collected, filled, ..., ints, floats, tables)``."""
         signature = types.int64(
-            column_types(self.builder.layout.dtypes),
+            column_types(self.builder.inputs.dtypes),
             types.int64,
             types.int64,
             column_types(self.accumulators.dtypes),

@@ -17,10 +17,10 @@ _UNCACHED = 1 << 15  # slots of a table for which that pays
 
 
 def update_kernel(
-    aggregation: Aggregation, window: Sliding, where: Expr | None, *, many_groups: bool
+    aggregation: Aggregation, window: Sliding, where: Expr | None, *, many_groups: bool, event: str = "place"
 ) -> Kernel:
-    """``update_panes``, compiled, for events for which ``where`` is true."""
-    template = _FETCHING if many_groups else _UPDATE
+    """``update_panes``, compiled, where ``where`` is true; ``event`` is that of ``place``."""
+    template = _FETCHING if many_groups else _UPDATE.replace("EVENT", event)
     head, words = aggregation.head()
     if where is not None:
         builder = aggregation.builder
@@ -30,7 +30,8 @@ def update_kernel(
     update = aggregation.update("at")
     accumulators = aggregation.accumulators
     clock = wall_clock(window)
-    lookup = fill_in(with_lookup(_LOOKUP, words), start=accumulators.start("acc", "entry"))
+    found = _LOOKUP.replace("PLACE", "k" if many_groups else "place")
+    lookup = fill_in(with_lookup(found, words), start=accumulators.start("acc", "entry"))
     template = template.replace("UNCACHED", str(_UNCACHED)).replace("FETCHED", str(_FETCHED))
     source = fill_in(
         with_lookup(template, words).replace("FIRST", "int64(acc0[entry])" if accumulators.slots else "0"),
@@ -55,7 +56,8 @@ def update_panes(
     @preamble
     shift, mask = uint64(counts[3]), uint64(len(slots) - 1)
     pane, pane_low, pane_high, pane_hash = int64(0), int64(1), int64(0), int64(0)
-    for k in range(uint64(start), uint64(stop)):
+    for place in range(uint64(start), uint64(stop)):
+        k = EVENT
         @head
         @pane
         @lookup
@@ -73,7 +75,7 @@ while entry >= 0 and (DIFFERS):
 if entry < 0:
     entry = insert(table, (pane, WORDS), hashed)
     if entry == FULL:
-        return int64(k) - start
+        return int64(PLACE) - start
     lowest[0] = min(lowest[0], pane)
     @start
 at = uint64(entry)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from penstock.memory.layout import Columns
 from penstock.operators.aggregates.accumulator import Finished
 from penstock.operators.aggregates.accumulators import Accumulators
+from penstock.operators.columns.front import front_of
 from penstock.operators.run.base import Build, Operator
+from penstock.operators.run.fusion import takes_front
 from penstock.operators.windows.aggregation import Aggregation, WindowMerge
 from penstock.operators.windows.aggregation_state import AggregationState
 from penstock.operators.windows.group_merge import GroupMerge
@@ -25,6 +27,8 @@ from penstock.query.steps import WindowAggregateSpec
 from penstock.query.windows import Sliding
 from penstock.state.keys import Words
 from penstock.state.tables import StateRows
+
+takes_front(WindowAggregateSpec, lambda node: isinstance(node.spec_as(WindowAggregateSpec).window, Sliding))
 
 
 @aggregates_over(Sliding)
@@ -40,12 +44,17 @@ class WindowAggregate(Operator):
         super().__init__(build)
         spec = build.node.spec_as(WindowAggregateSpec)
         assert isinstance(spec.window, Sliding)
-        self._aggregation = Aggregation(build, spec)
+        self.front = front = front_of(build)
+        builder = None if front is None else front.builder()
+        self._aggregation = Aggregation(build, spec, builder)
         width = self._aggregation.keys.width
         self._panes = Panes(spec.window, width)
         self._pane_us = spec.window.pane_us
         self._aggregation.accumulators.resize(self._panes.table.capacity)
-        self._kernel = update_kernel(self._aggregation, spec.window, where, many_groups=many_groups)
+        event = "place" if front is None else front.event(self._aggregation.builder, "place")
+        self._kernel = update_kernel(
+            self._aggregation, spec.window, where, many_groups=many_groups, event=event
+        )
         self._parameters = self._aggregation.builder.parameters
         output = self.layouts.get(Port.MAIN)
         self._rows = None if output is None else WindowRows(output, self._aggregation.keys, self.strings)
@@ -56,16 +65,21 @@ class WindowAggregate(Operator):
     def consume(self, index: int, columns: Columns, start: int, stop: int) -> int:
         if self._ready:
             return 0
-        self.divert_late(index, columns, start, stop)
+        position, last = start, stop
+        if self.front is None:
+            self.divert_late(index, columns, start, stop)
+        else:
+            position, last = self.front.select(columns, start, stop)
+            self.late_events += self.front.late_events(columns, (position, last))
         if self._rows is None:
             return stop - start
-        aggregation, panes, position = self._aggregation, self._panes, start
+        aggregation, panes = self._aggregation, self._panes
         while True:
-            kept = aggregation.arguments(stop - position)
+            kept = aggregation.arguments(last - position)
             position += self._kernel(
                 columns,
                 position,
-                stop,
+                last,
                 *kept,
                 panes.table.arrays,
                 panes.lowest,
@@ -73,7 +87,7 @@ class WindowAggregate(Operator):
                 *self._parameters.arguments(),
             )
             aggregation.took(kept[2])
-            if position == stop:
+            if position == last:
                 return stop - start
             panes.table.grow()
             aggregation.accumulators.resize(panes.table.capacity)

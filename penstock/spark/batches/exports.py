@@ -153,6 +153,7 @@ class PartialCollector(Operator):
     def __init__(self, build: Build, operator: Operator) -> None:
         super().__init__(build)
         self.operator = operator
+        self.front = operator.front
 
     def attach(self, outlets: dict[Port, Outlet]) -> None:
         super().attach(outlets)

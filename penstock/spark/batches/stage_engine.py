@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -61,11 +62,13 @@ class StageEngine:
         self._formats: dict[int, RowFormat] = {}
         self._late: dict[str, int] = {}
         self._sent: dict[int, NDArray[np.int64]] = {}  # partial states by virtual partition, by stage
-        self._busy_told: dict[int, int] = {}
+        self._busy_told: dict[tuple[int, str], int] = {}
         self._settings = settings
         self._memory = MemoryCoordinator(background=False)
         self._outlets: dict[Input, Outlet] = {}
         self._numbers = {node.id: number for number, node in enumerate(stages.graph.nodes)}
+        self._fronts = stages.fronts() if settings.fusion else {}
+        self._fused = {node.id for front in self._fronts.values() for node in front}
         vertices = self._build(on_built)
         for vertex in vertices:
             for outlet in vertex.outlets:
@@ -183,10 +186,15 @@ class StageEngine:
         """How long each operator was at work since the last call."""
         found: dict[str, int] = {}
         for vertex in self.engine.vertices:
-            busy_ns = vertex.counters.busy_ns - self._busy_told.get(vertex.index, 0)
-            self._busy_told[vertex.index] = vertex.counters.busy_ns
-            if busy_ns > 0:
-                found[vertex.operator.step] = found.get(vertex.operator.step, 0) + busy_ns
+            steps = vertex.operator.front.steps if vertex.operator.front is not None else []
+            others = {step.node.step or step.node.id: step.busy_ns for step in steps}
+            others.pop(vertex.operator.step, None)
+            rest_ns = vertex.counters.busy_ns - sum(others.values())
+            for step, total_ns in {**others, vertex.operator.step: rest_ns}.items():
+                busy_ns = total_ns - self._busy_told.get((vertex.index, step), 0)
+                self._busy_told[vertex.index, step] = total_ns
+                if busy_ns > 0:
+                    found[step] = found.get(step, 0) + busy_ns
         return found
 
     def degrees(self) -> dict[str, DegreeMetrics]:
@@ -243,16 +251,20 @@ class StageEngine:
     def _add(self, node: QueryVertex, vertices: list[Vertex]) -> None:
         """The vertex, or the vertices, that a node has in this stage: perhaps none."""
         stages, stage = self.stages, self.stage
-        build = Build(node, stages.layouts.inputs(node), stages.layouts.outputs(node), self.strings)
+        if node.id in self._fused:
+            return
+        whole = self._build_of(node)
+        front = tuple(self._build_of(step) for step in self._fronts.get(node.id, ()))
+        build = replace(whole, front=front)
         here = stages.stage_of[node.id] == stage
         if node.id in stages.partial:
             if stages.stage_of[node.id] == stage + 1:  # its partial states are made here
                 late: dict[Port, Layout] = dict(build.outputs)
                 late.pop(Port.MAIN, None)
                 self.collectors[node.id] = collector = PartialCollector(build, operator_for(build))
-                self._vertex(vertices, collector, self._edges(node), late)
+                self._vertex(vertices, collector, self._edges(build.first), late)
             elif here and Port.MAIN in build.outputs:
-                self.operators[node.id] = operator = operator_for(build)
+                self.operators[node.id] = operator = operator_for(whole)  # what comes is merged
                 clock = self._clock(vertices, node).connect()
                 self._vertex(vertices, operator, [(0, clock)], {Port.MAIN: build.outputs[Port.MAIN]})
         elif isinstance(node.spec, SourceSpec):
@@ -270,7 +282,11 @@ class StageEngine:
             operator = operator_for(build)
             if any(routed.id == node.id for routed in stages.routed(stage)):
                 self.operators[node.id] = operator
-            self._vertex(vertices, operator, self._edges(node), build.outputs)
+            self._vertex(vertices, operator, self._edges(build.first), build.outputs)
+
+    def _build_of(self, node: QueryVertex) -> Build:
+        layouts = self.stages.layouts
+        return Build(node, layouts.inputs(node), layouts.outputs(node), self.strings)
 
     def _vertex(
         self,

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.checkpoints.planned import planned, route_hash, route_of
+from penstock.connectors.reader import NodeSource
+from penstock.operators.run.fusion import fronts
 from penstock.operators.run.plan import LayoutPlan
 from penstock.query.graph import Graph, Input, Port, QueryVertex
-from penstock.query.steps import SinkSpec
+from penstock.query.steps import SinkSpec, SourceSpec
 
 
 class Kind(Enum):
@@ -83,6 +85,18 @@ class Stages:
     def route(self, node: QueryVertex) -> int | None:
         """The hash that all state of an operator without keys goes by; None for one with keys."""
         return route_of(node)
+
+    def fronts(self) -> dict[str, tuple[QueryVertex, ...]]:
+        """By the id of an operator: the steps that run in its kernels. What Spark may hand over the rows of,
+        or what travels between stages, is apart: it has to be written."""
+
+        def apart(before: QueryVertex, reader: QueryVertex) -> bool:
+            return (reader.id, 0) in self.carried or not all(
+                isinstance(self.graph[source].spec_as(SourceSpec).source, NodeSource)
+                for source in self.graph.sources_above(before.id)
+            )
+
+        return fronts(self.graph, apart)
 
 
 def cut(graph: Graph) -> Stages:

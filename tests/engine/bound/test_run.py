@@ -36,7 +36,9 @@ def numbers(limit: int | None = EVENTS, **rest: Any) -> ps.sources.Generator:
 
 def bound(**settings: Any) -> Node:
     small = {"workers": 2, "block_events": 16, "chunk_blocks": 2, "max_chunks": 2, "rebind_every_s": 3600.0}
-    return Node(**{"binding": "greedy", **small, **settings})
+    return Node(
+        **{"binding": "greedy", "fusion": False, **small, **settings}
+    )  # so that there is more to bind
 
 
 def counting(source: ps.sources.Generator) -> tuple[ps.App, ps.sinks.Memory]:

@@ -26,7 +26,7 @@ def pipeline() -> list[Vertex]:
     stream = app.source("numbers", ps.sources.Columns({"ts": [0], "x": [0]}, SCHEMA), event_time="ts")
     counts = stream.filter(col("x") > 0).window(tumbling("10s")).agg(n=count())
     app.sink("out", counts, ps.sinks.Discard())
-    return assemble(app.graph(), Settings(workers=1), MemoryCoordinator(background=False))
+    return assemble(app.graph(), Settings(workers=1, fusion=False), MemoryCoordinator(background=False))
 
 
 class Seen:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.memory.layout import LATE, ORDER, SUB, TIME
-from penstock.operators.columns.filter import Filter
+from penstock.operators.columns.rows import RowSteps
 from penstock.query.expr import col
 from penstock.query.steps import FilterSpec
 from tests.harness import Harness, layout
@@ -32,7 +32,7 @@ def test_null_counts_as_no_and_system_columns_are_kept(
     rows: list[dict[str, object]], seed: int, block_events: int
 ) -> None:
     spec = FilterSpec((col("x") > 0) | (col("s") == "a"))
-    harness = Harness(Filter, spec, [_IN], _OUT, seed=seed, block_events=block_events)
+    harness = Harness(RowSteps, spec, [_IN], _OUT, seed=seed, block_events=block_events)
     harness.feed(rows)
     assert harness.rows() == [
         {"x": row["x"], "s": row["s"], TIME: row["t"], ORDER: row[ORDER], SUB: 0, LATE: row[LATE]}
@@ -43,11 +43,11 @@ def test_null_counts_as_no_and_system_columns_are_kept(
 
 @pytest.mark.parametrize(("low", "kept"), [(0, 100), (50, 50), (100, 0)])
 def test_all_some_or_no_events_stay(low: int, kept: int) -> None:
-    harness = Harness(Filter, FilterSpec(col("t") >= low), [layout({"t": "int64"})], layout({"t": "int64"}))
+    harness = Harness(RowSteps, FilterSpec(col("t") >= low), [layout({"t": "int64"})], layout({"t": "int64"}))
     harness.feed([{"t": number} for number in range(100)])
     assert harness.rows() == [{"t": number} for number in range(100 - kept, 100)]
 
 
 def test_a_filter_that_nobody_reads_takes_everything() -> None:
-    harness = Harness(Filter, FilterSpec(col("t") > 0), [layout({"t": "int64"})], None)
+    harness = Harness(RowSteps, FilterSpec(col("t") > 0), [layout({"t": "int64"})], None)
     harness.feed([{"t": number} for number in range(100)])

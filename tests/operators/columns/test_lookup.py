@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.memory.layout import ORDER, TIME
-from penstock.operators.columns.lookup import Lookup
+from penstock.operators.columns.rows import RowSteps
 from penstock.operators.columns.table_index import DirectIndex, HashIndex, index_of
 from penstock.query.errors import QueryError
 from penstock.query.steps import LookupSpec
@@ -25,7 +25,7 @@ def run(
     table: dict[str, Any], left: bool, rows: list[dict[str, Any]], key: str = "int64?", **options: Any
 ) -> list[dict[str, Any]]:
     spec = LookupSpec(pa.table(table), (("k", "id"),), (("v", "value"),), left)
-    harness = Harness(Lookup, spec, [layout({"k": key})], layout({"k": key, "v": "int64?"}), **options)
+    harness = Harness(RowSteps, spec, [layout({"k": key})], layout({"k": key, "v": "int64?"}), **options)
     harness.feed(rows)
     return harness.rows()
 
@@ -49,7 +49,7 @@ def test_inner_and_left_with_dense_and_sparse_keys(
         }
     )
     spec = LookupSpec(found, (("ad", "id"),), (("campaign", "name"), ("weight", "w")), left)
-    harness = Harness(Lookup, spec, [_IN], _OUT, seed=seed)
+    harness = Harness(RowSteps, spec, [_IN], _OUT, seed=seed)
     harness.feed([{"t": index, "ad": key, ORDER: index} for index, key in enumerate(keys)])
     expected = []
     for index, key in enumerate(keys):
@@ -80,7 +80,7 @@ def test_keys_of_several_columns(
     )
     spec = LookupSpec(found, (("s", "a"), ("x", "b"), ("p", "c")), (("n", "n"),), False)
     source = layout({"s": "string?", "x": "int64", "p": "bool?"})
-    harness = Harness(Lookup, spec, [source], layout({"n": "int32"}))
+    harness = Harness(RowSteps, spec, [source], layout({"n": "int32"}))
     harness.feed([{"s": s, "x": x, "p": p} for s, x, p in events])
     assert harness.rows() == [{"n": keys.index(event)} for event in events if event in table]  # type: ignore[arg-type]
 
@@ -131,4 +131,4 @@ def test_a_dense_range_is_indexed_directly_and_a_sparse_one_by_hash() -> None:
 
 def test_a_lookup_that_nobody_reads_takes_everything() -> None:
     spec = LookupSpec(pa.table({"id": [1], "value": [1]}), (("k", "id"),), (("v", "value"),), False)
-    Harness(Lookup, spec, [layout({"k": "int64"})], None).feed([{"k": 1}] * 20)
+    Harness(RowSteps, spec, [layout({"k": "int64"})], None).feed([{"k": 1}] * 20)

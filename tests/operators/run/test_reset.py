@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.memory.layout import ORDER, SUB
 from penstock.operators.columns.explode import Explode
-from penstock.operators.columns.filter import Filter
 from penstock.operators.columns.flat_map import FlatMap
-from penstock.operators.columns.select import Select
+from penstock.operators.columns.rows import RowSteps
 from penstock.operators.columns.union import Union
 from penstock.query.errors import RunError
 from penstock.query.expr import col
@@ -92,8 +91,8 @@ OUTPUT = layout(TYPES, "ts", [ORDER, SUB])
 DOUBLED = (("ts", col("ts")), ("lane", col("lane") * 2))
 LANES = layout({"ts": "timestamp", "lane": "int32"}, "ts", [ORDER, SUB])
 STATELESS: dict[str, tuple[Any, Any, int, Any]] = {
-    "filter": (Filter, FilterSpec(col("lane") > 0), 1, OUTPUT),
-    "select": (Select, SelectSpec(DOUBLED), 1, LANES),
+    "filter": (RowSteps, FilterSpec(col("lane") > 0), 1, OUTPUT),
+    "select": (RowSteps, SelectSpec(DOUBLED), 1, LANES),
     "explode": (Explode, ExplodeSpec((DOUBLED, DOUBLED), (None, col("lane") > 0)), 1, LANES),
     "union": (Union, UnionSpec(), 2, OUTPUT),
 }

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from penstock.memory.edges import START_OF_TIME
 from penstock.memory.layout import LATE, ORDER, TIME
 from penstock.memory.strings import StringPool
-from penstock.operators.columns.filter import Filter
+from penstock.operators.columns.rows import RowSteps
 from penstock.operators.windows.window_aggregate import WindowAggregate
 from penstock.query.aggregates import count, count_distinct
 from penstock.query.expr import col
@@ -186,7 +186,7 @@ def test_equal_values_of_a_distinct_count_leave_once() -> None:
 
 
 def test_an_operator_without_state_exports_nothing_and_refuses_some() -> None:
-    harness = Harness(Filter, FilterSpec(col("lane") > 1), [INPUT], INPUT, node_id="fast")
+    harness = Harness(RowSteps, FilterSpec(col("lane") > 1), [INPUT], INPUT, node_id="fast")
     assert harness.operator.export_state() == {}
     harness.operator.import_state({})
     with pytest.raises(StateError, match="'fast' was given table 'groups', it keeps nothing"):
