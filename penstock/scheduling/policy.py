@@ -48,6 +48,18 @@ class Snapshot:
     beat_ns: int = 0  # from one time at which sources are read to the next
 
 
+_BUSY = 0.75  # of workers that have no time left: the rest goes into waiting for each other
+
+
+def busy(utilisation: float) -> float:
+    """How near workers are to having no time left: 1 is there.
+
+    >>> busy(0.375), busy(0.9)
+    (0.5, 1.0)
+    """
+    return min(1.0, utilisation / _BUSY)
+
+
 class PriorityOrder(IntEnum):
     """How the priority of an operator that is eligible follows from its potential, until the next plan."""
 

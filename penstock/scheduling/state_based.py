@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.scheduling.gradient import mean_gradient, operator_weight
 from penstock.scheduling.output_cost import output_cost
-from penstock.scheduling.policy import Floats, Integers, Plan, PriorityOrder, Snapshot
+from penstock.scheduling.policy import Floats, Integers, Plan, PriorityOrder, Snapshot, busy
 from penstock.scheduling.quantum import events_until
 from penstock.scheduling.thresholds import Adaptation, Thresholds
 from penstock.scheduling.topology import Topology
@@ -72,7 +72,7 @@ class StateBased:
             state.limit,
             PriorityOrder.FIXED,
             state.least_events,
-            state.thresholds.idle_ns,
+            self.adaptation.idle_limit_ns(state.thresholds, busy(snapshot.utilisation)),
             self.adaptation.overdue_ns,
             state.cost_ns,
             state.least,
@@ -91,7 +91,9 @@ class StateBased:
         beat_events = None if arriving is None else arriving * snapshot.beat_ns
         return state._replace(
             beat_events=beat_events,
-            least_events=self.adaptation.least_events(state.thresholds, beat_events),
+            least_events=self.adaptation.least_events(
+                state.thresholds, beat_events, busy(snapshot.utilisation)
+            ),
             cost_ns=cost_ns,
             selectivity=selectivity,
             gradient=gradient,
@@ -114,5 +116,6 @@ class StateBased:
             return state._replace(adapt_at_ns=adapt_at_ns)
         gradient = mean_gradient(snapshot.latency_gradient)
         thresholds = self.adaptation.adapt(state.thresholds, gradient)
-        least_events = self.adaptation.least_events(thresholds, state.beat_events)
+        share = busy(snapshot.utilisation)
+        least_events = self.adaptation.least_events(thresholds, state.beat_events, share)
         return state._replace(adapt_at_ns=adapt_at_ns, thresholds=thresholds, least_events=least_events)

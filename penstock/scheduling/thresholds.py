@@ -75,12 +75,17 @@ class Adaptation:
     def initial(self) -> Thresholds:
         return Thresholds(self.events.initial, self.idle_ns.initial)
 
-    def least_events(self, now: Thresholds, beat_events: Floats | None) -> Integers | int:
-        """The event threshold of each operator, for which a beat brings so many events."""
+    def least_events(self, now: Thresholds, beat_events: Floats | None, busy: float = 1.0) -> Integers | int:
+        """The event threshold of each operator, for which a beat brings so many events. Workers that have
+        time need not save turns: it is lower the less ``busy`` they are."""
         if self.of_beat is None or beat_events is None:
             return math.ceil(now.events)
-        share = self.of_beat * now.events / self.events.initial
+        share = busy * self.of_beat * now.events / self.events.initial
         return np.ceil(np.clip(share * beat_events, 1.0, now.events)).astype(np.int64)
+
+    def idle_limit_ns(self, now: Thresholds, busy: float) -> float:
+        """How long an operator has to be idle before any event is enough; the same holds for it."""
+        return now.idle_ns if self.of_beat is None else busy * now.idle_ns
 
     def adapt(self, now: Thresholds, gradient: float) -> Thresholds:
         """One adjustment: back to what was before if the last one was followed by a larger gradient, else one

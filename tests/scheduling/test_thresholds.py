@@ -62,6 +62,14 @@ def test_the_event_threshold_is_a_share_of_what_a_beat_brings() -> None:
     )  # nothing is known; the paper's
 
 
+def test_workers_that_have_time_save_no_turns() -> None:
+    node, beat = Adaptation.for_block(384, 100_000), np.array([900.0])
+    now = node.initial()
+    assert [int(node.least_events(now, beat, busy)[0]) for busy in (1.0, 0.5, 0.0)] == [450, 225, 1]  # type: ignore[index]
+    assert [node.idle_limit_ns(now, busy) for busy in (1.0, 0.5, 0.0)] == [1e6, 0.5e6, 0.0]
+    assert PAPER.idle_limit_ns(PAPER.initial(), 0.5) == 1e6  # the paper's do not know the load
+
+
 def test_the_event_threshold_grows_with_the_block_up_to_a_part_of_what_can_wait() -> None:
     assert Adaptation.for_block(384, 100_000).events == ThresholdRange(1_000.0, 10_000.0, 1_000.0)
     twice = Adaptation.for_block(768, 100_000)

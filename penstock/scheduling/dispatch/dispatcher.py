@@ -16,7 +16,7 @@ from penstock.scheduling.dispatch import machine
 from penstock.scheduling.dispatch.board import MOST_TURNS, Board
 from penstock.scheduling.dispatch.rules import Rules
 from penstock.scheduling.observation import Observation
-from penstock.scheduling.policy import Floats, Plan, Policy, Snapshot
+from penstock.scheduling.policy import Floats, Plan, Policy, Snapshot, busy
 from penstock.scheduling.topology import Topology
 
 #: A plan of many operators takes some ten microseconds. It is made anew after this many times what the last
@@ -24,11 +24,13 @@ from penstock.scheduling.topology import Topology
 #: to 5 ms cost neither latency nor throughput (enjima 5.3).
 _PAUSE = 100
 _MOST_EPOCHS = 5
-#: How many epochs a source that was read empty waits where workers have no time left; the more they have, the
-#: fewer. What it reads at once is what everyone behind it takes in one turn, and every turn costs some ten
-#: microseconds, however few its events.
+#: How many epochs at the most a source that was read empty waits where workers have no time left; the more
+#: they have, the fewer. What it reads at once is what everyone behind it takes in one turn, and turns cost some
+#: ten microseconds each, however few their events. So a beat is no longer than it takes for the turns of all
+#: operators to cost a hundredth of it: longer, it would save nothing, and everybody would wait.
 _PATIENCE = 10.0
-_BUSY = 0.75  # workers that have no time left: the rest goes into waiting for each other
+_TURN_NS = 10_000
+_TURNS_SHARE = 0.01
 #: The share of a source's wait by which it may come too early, if another one is due: read together, they
 #: need one decision.
 _SLACK = 0.25
@@ -148,8 +150,9 @@ class Dispatcher:
 
     def _set_patience(self, utilisation: float) -> None:
         head = self.board.head
-        epochs = max(1.0, _PATIENCE * min(1.0, utilisation / _BUSY)) if self._rules.patience else 1.0
-        head.patience_ns = int(epochs * head.epoch_ns)
+        longest_ns = min(_PATIENCE * head.epoch_ns, head.operators * _TURN_NS / head.workers / _TURNS_SHARE)
+        patience_ns = int(longest_ns * busy(utilisation)) if self._rules.patience else 0
+        head.patience_ns = max(head.epoch_ns, patience_ns)
         head.slack_ns = int(_SLACK * head.patience_ns) if self._rules.together else 0
 
 

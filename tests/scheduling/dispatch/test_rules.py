@@ -51,6 +51,10 @@ class Driver:
             if kind == "source":
                 self.dispatcher.expect(number, 0, 1)
 
+    def patient(self) -> None:
+        """Sources wait for ten milliseconds, whatever the plan has said."""
+        self.board.head.patience_ns, self.board.head.slack_ns = 10 * MS, 10 * MS // 4
+
     def take(self, now_ns: int, most: int = 64) -> list[int]:
         """Who is given out now."""
         return self.back([], now_ns, most=most)
@@ -80,6 +84,7 @@ class Driver:
 
 def test_a_pass_goes_round_by_its_patience() -> None:
     driver = Driver(chains(1))
+    driver.patient()
     now_ns = 1_000 * MS
     for _ in range(3):
         assert driver.take(now_ns) == [0, 1, 2]
@@ -161,6 +166,9 @@ def test_nothing_waits_behind_a_source_that_takes_long() -> None:
 def test_sources_that_are_nearly_due_are_read_with_one_that_is() -> None:
     for rules, turns in ((ALL, 6), (replace(ALL, together=False), 3)):
         driver = Driver(chains(2), rules=rules)
+        driver.patient()
+        if not rules.together:
+            driver.board.head.slack_ns = 0
         one, other = driver.take(1_000 * MS), driver.take(1_000 * MS)
         driver.back(one, 1_000 * MS)
         driver.back(other, 1_000 * MS)
@@ -206,6 +214,7 @@ def test_one_that_has_missed_its_beat_is_let_in_at_once() -> None:
 
 def test_sources_that_come_back_one_by_one_are_read_together() -> None:
     driver = Driver(chains(3))
+    driver.patient()
     driver.known_as_short()
     turns = driver.take(1_000 * MS)
     for number, after_ms in enumerate((1, 4, 7)):  # patience is 10 ms
@@ -215,7 +224,7 @@ def test_sources_that_come_back_one_by_one_are_read_together() -> None:
 
 
 def test_a_source_waits_longer_the_less_time_workers_have_and_without_patience_for_an_epoch() -> None:
-    driver = Driver(chains(1))
+    driver = Driver(chains(4))
     waits = []
     for busy in (1.0, 0.375, 0.8, 0.01):
         driver.seen._busy = busy
@@ -226,6 +235,14 @@ def test_a_source_waits_longer_the_less_time_workers_have_and_without_patience_f
     assert driver.board.head.patience_ns == MS
     driver.back(driver.take(MS), MS)
     assert driver.board.operators[0].look_ns == 2 * MS
+
+
+def test_a_beat_is_no_longer_than_a_hundred_turns_of_every_operator() -> None:
+    beats = [
+        Driver(chains(count), workers=workers).board.head.patience_ns
+        for count, workers in ((1, 1), (2, 1), (2, 2), (1, 3), (100, 2))
+    ]
+    assert beats == [3 * MS, 6 * MS, 3 * MS, MS, 10 * MS]  # three operators a chain, ten microseconds each
 
 
 def test_a_source_that_is_seldom_due_waits_for_its_event() -> None:
