@@ -11,6 +11,10 @@ from penstock.query.errors import PenstockError
 #: name → (module, what it shows)
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "yahoo": ("lab.bench.yahoo.node", "the Yahoo benchmark against a hand-fused loop on the same columns"),
+    "node": (
+        "lab.bench.node.bench",
+        "Yahoo, Linear Road and taxi on a node, each against a hand-fused loop over the same attributes",
+    ),
     "memory": (
         "lab.bench.memory",
         "a source ten times faster than its sink: bounded memory, nothing lost",
@@ -70,6 +74,8 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
 }
 #: Those that measure the Spark runtime when asked to.
 ON_SPARK = ("queries", "yahoo")
+#: Those of which one part can be run by itself.
+IN_PARTS = ("scheduling",)
 
 
 def benchmark_named(name: str) -> Callable[[Options], Report]:

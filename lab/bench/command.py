@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lab.bench.catalogue import BENCHMARKS, ON_SPARK, benchmark_named
+from lab.bench.catalogue import BENCHMARKS, IN_PARTS, ON_SPARK, benchmark_named
 from lab.bench.measuring.report import Options
 from penstock.query.errors import PenstockError
 
@@ -19,6 +19,7 @@ def add_arguments(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--full", action="store_true", help="the papers' lengths and repetitions")
     bench.add_argument("--events", type=int, help="events in a file, where a benchmark reads files")
     bench.add_argument("--out", type=Path, default=Path("bench-results"), help="folder for JSON and plots")
+    bench.add_argument("--part", help="one part of a long benchmark (scheduling: rates, loads, ...)")
     bench.set_defaults(command=run)
 
 
@@ -26,7 +27,9 @@ def run(parsed: argparse.Namespace) -> int:
     """Runs the benchmark, saves its report and prints it."""
     if parsed.on == "spark" and parsed.name not in ON_SPARK:
         raise PenstockError(f"{parsed.name} runs on: node; got 'spark'")
-    options = Options(on=parsed.on, full=parsed.full, out=parsed.out, events=parsed.events)
+    if parsed.part is not None and parsed.name not in IN_PARTS:
+        raise PenstockError(f"{parsed.name} has no parts; got --part {parsed.part}")
+    options = Options(on=parsed.on, full=parsed.full, out=parsed.out, events=parsed.events, part=parsed.part)
     report = benchmark_named(parsed.name)(options)
     report.save(parsed.out)
     print(report.json() if parsed.json else report.text())

@@ -44,12 +44,12 @@ _STRETCHES = {
 _WORKLOADS = {"yahoo": YAHOO, "linear_road": LINEAR_ROAD, "taxi": TAXI}
 
 
-def add_query(app: App, workload: str, name: str, rate: Rate | None) -> str:
+def add_query(app: App, workload: str, name: str, rate: Rate | None, partitions: int = 1) -> str:
     """Adds one query over prepared events; returns the name of its source."""
     given = _WORKLOADS[workload]
     fill, query = prepared(workload)
     schema = Schema.of(dict(given.fields))
-    source = Generator(fill, schema, rate=rate, vocabulary=given.vocabulary)
+    source = Generator(fill, schema, rate=rate, vocabulary=given.vocabulary, partitions=partitions)
     stream = app.source(f"{name}-events", source, event_time=given.event_time)
     app.sink(name, query(stream), Discard())
     return f"{name}-events"
@@ -58,13 +58,20 @@ def add_query(app: App, workload: str, name: str, rate: Rate | None) -> str:
 @lru_cache
 def prepared(workload: str) -> tuple[Fill, Callable[[Stream], Stream]]:
     """The prepared events of a workload and the query over them."""
+    _, query = _WORKLOADS[workload].made(1, None)
+    return replayed(prepared_columns(workload), _STRETCHES[workload]), query
+
+
+@lru_cache
+def prepared_columns(workload: str) -> Mapping[str, NDArray[Any]]:
+    """All attributes of the prepared events of a workload."""
     given, stretch = _WORKLOADS[workload], _STRETCHES[workload]
-    fill, query = given.made(1, None)
+    fill, _ = given.made(1, None)
     columns = {
         field.name: np.empty(stretch.events, field.dtype.numpy) for field in Schema.of(dict(given.fields))
     }
     fill(0, stretch.events, columns, 0)
-    return replayed(columns, stretch), query
+    return columns
 
 
 def replayed(columns: Mapping[str, NDArray[Any]], stretch: Stretch) -> Fill:

@@ -24,6 +24,7 @@ class Options:
     full: bool = False  # the papers' lengths and repetitions
     out: Path = Path("bench-results")  # where JSON and plots go
     events: int | None = None  # in a file, of a benchmark that reads files; None: as many as it likes
+    part: str | None = None  # of a benchmark that has parts; None: all of it
 
 
 @dataclass(frozen=True)

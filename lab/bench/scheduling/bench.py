@@ -1,9 +1,11 @@
-"""The scheduling benchmark: every policy against threads, the ablation, and sudden changes."""
+"""The scheduling benchmark: every policy against threads, the rules, the ablation, and sudden changes."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from lab.bench.measuring.heap import keep_freed_memory
 from lab.bench.measuring.rates import Lengths
@@ -16,9 +18,16 @@ from lab.bench.scheduling.ablation import (
     profile_figures,
 )
 from lab.bench.scheduling.curves import curve_figures, measure_curves
+from lab.bench.scheduling.loads import (
+    DECISION_SHARE_AT,
+    decision_shares,
+    load_figures,
+    load_ratios,
+    load_systems,
+    measure_loads,
+)
 from lab.bench.scheduling.plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
 from lab.bench.scheduling.rates import (
-    Rates,
     RateSettings,
     compared_systems,
     measure_rates,
@@ -29,18 +38,21 @@ from lab.bench.scheduling.steps import QUERIES as STEP_QUERIES
 from lab.bench.scheduling.steps import measure_steps, step_figures
 from lab.bench.scheduling.systems import (
     LIMIT_MS,
+    THREADS,
     WORKERS,
     WORKLOADS,
     hand_over_sizes,
     systems,
     unpaced,
+    unruled,
     warm_up,
 )
 from penstock.engine.node import Node
+from penstock.query.errors import PenstockError
 
 MIX_QUERIES = 10
-_DECISION_LOAD = 0.8  # the load at which the cost of deciding is told
 _STEP_TOP = 0.8  # the highest rate of the steps, of what six queries do as fast as they go
+_LOAD_SEARCHES = 3  # of the rate that is the whole load, where it is not known already
 
 
 @dataclass(frozen=True)
@@ -49,9 +61,10 @@ class Grid:
 
     rounds: int
     others: int  # policies besides the state-based one that take part in every round
-    at_shares: int  # of these, of the state-based one and of threads, those run at parts of their rate
     search: Lengths
-    at_share: Lengths
+    unruled_rounds: int
+    load_rounds: int
+    loads: Lengths
     ablation: Lengths
     pairs: Lengths  # of the ablation, with default blocks: these are compared
     curves: Lengths
@@ -66,9 +79,10 @@ class Grid:
 SHORT = Grid(
     rounds=5,
     others=2,
-    at_shares=2,
     search=Lengths(0.2, 0.35),
-    at_share=Lengths(0.15, 0.3),
+    unruled_rounds=1,
+    load_rounds=3,
+    loads=Lengths(0.12, 0.3),
     ablation=Lengths(0.12, 0.15),
     pairs=Lengths(0.15, 0.4),
     curves=Lengths(0.08, 0.12),
@@ -82,9 +96,10 @@ SHORT = Grid(
 FULL = Grid(
     rounds=5,
     others=8,
-    at_shares=10,
     search=Lengths(5.0, 25.0),
-    at_share=Lengths(5.0, 25.0),
+    unruled_rounds=5,
+    load_rounds=5,
+    loads=Lengths(5.0, 25.0),
     ablation=Lengths(2.0, 8.0),
     pairs=Lengths(2.0, 8.0),
     curves=Lengths(2.0, 8.0),
@@ -96,33 +111,45 @@ FULL = Grid(
 )
 
 
+@dataclass
+class Findings:
+    """What the parts that have been run have found; later ones use what earlier ones know."""
+
+    grid: Grid
+    options: Options
+    highest: dict[str, list[float]] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
+    plots: list[str] = field(default_factory=list)
+
+    def draw(self, draw: Callable[..., str], drawn: object, name: str) -> None:
+        """Adds a picture."""
+        self.plots.append(draw(drawn, self.options.out / f"scheduling-{name}.png"))
+
+    @property
+    def compared(self) -> list[str]:
+        """The default, threads and the policy that came nearest."""
+        return compared_systems(self.highest, 1) if self.highest else ["state", THREADS, "first_come"]
+
+
 def run(options: Options) -> Report:
-    """Rates and latencies on the mix, then the ablation, the steps, and the curves over queries."""
+    """All parts one after the other, or the one that is asked for."""
+    if options.part is not None and options.part not in PARTS:
+        raise PenstockError(f"scheduling has the parts {', '.join(PARTS)}; got '{options.part}'")
     grid = FULL if options.full else SHORT
     began_s = time.monotonic()
     keep_freed_memory()
     progress("scheduling: compiling and warming up")
     warm_up(Lengths(0.1, 0.1))
-    rates = measure_rates(
-        WORKLOADS["mix"],
-        RateSettings(
-            grid.rounds, MIX_QUERIES, grid.search, grid.at_share, grid.others, at_shares=grid.at_shares
-        ),
-    )
-    throughput, profiled = measure_ablation(cases(full=options.full), grid.rounds, grid.ablation, grid.pairs)
-    compared = compared_systems(rates.highest, 1)
-    steps = measure_steps(_tops(grid), compared, grid.step_s, grid.sample_s)
-    known = {"mix": median(rates.highest["state"])}
-    curves = measure_curves(grid.curve_queries, grid.curves, grid.curve_rounds, known)
-    plots = (
-        draw_rates(rates.highest, options.out / "scheduling-rates.png"),
-        draw_shares(rates.at_share, options.out / "scheduling-latency.png"),
-        draw_ablation(throughput, options.out / "scheduling-ablation.png"),
-        draw_steps(steps, options.out / "scheduling-steps.png"),
-        draw_curves(curves, options.out / "scheduling-queries.png"),
-    )
+    findings = Findings(grid, options)
+    seconds = {}
+    for name, measure in PARTS.items():
+        if options.part in (None, name):
+            part_s = time.monotonic()
+            measure(findings)
+            seconds[name] = time.monotonic() - part_s
     return Report(
-        name="scheduling",
+        name="scheduling" if options.part is None else f"scheduling-{options.part}",
         settings={
             "workers": WORKERS,
             "systems": list(systems()),
@@ -133,32 +160,82 @@ def run(options: Options) -> Report:
             "epoch_us": Node().epoch_us,
             **asdict(grid),
         },
-        figures={
-            "decision_share": decision_share(rates),
-            "planning_share": planning_share(rates),
-            **rate_figures(rates),
-            "ablation_events_per_s": ablation_figures(throughput),
-            "ablation_profile": profile_figures(profiled),
-            "steps": step_figures(steps, grid.step_s),
-            "queries": curve_figures(curves),
-            "seconds": time.monotonic() - began_s,
-        },
-        ratios={
-            **ablation_ratios(throughput, Node().block_events),
-            **rate_ratios(rates.highest),
-        },
-        plots=plots,
+        figures={**findings.figures, "part_seconds": seconds, "seconds": time.monotonic() - began_s},
+        ratios=findings.ratios,
+        plots=tuple(findings.plots),
     )
 
 
-def decision_share(rates: Rates) -> float:
-    """Workers' time spent on deciding over time spent in turns, of the state-based policy at 80 % load."""
-    return median([run.metrics.decision_share for run in rates.at_share["state"][_DECISION_LOAD]])
+def _rates(found: Findings) -> None:
+    """The highest rates on the mix, with everything on and by the policies alone."""
+    grid, mix = found.grid, WORKLOADS["mix"]
+    found.highest = measure_rates(mix, RateSettings(grid.rounds, MIX_QUERIES, grid.search, grid.others))
+    alone = measure_rates(
+        mix, RateSettings(grid.unruled_rounds, MIX_QUERIES, grid.search, grid.others), unruled()
+    )
+    found.figures.update(rate_figures(found.highest))
+    found.figures["without_rules"] = rate_figures(alone)
+    found.ratios.update(rate_ratios(found.highest))
+    found.ratios["state_vs_best_other_without_rules"] = rate_ratios(alone)["state_vs_best_other"]
+    found.draw(draw_rates, found.highest, "rates")
 
 
-def planning_share(rates: Rates) -> float:
-    """The same for what the scheduler's own thread spends on measuring and planning."""
-    return median([run.metrics.planning_share for run in rates.at_share["state"][_DECISION_LOAD]])
+def _loads(found: Findings) -> None:
+    """Every policy and every rule at parts of the load that the default sustains."""
+    grid, mix = found.grid, WORKLOADS["mix"]
+    if not found.highest:
+        settings = RateSettings(_LOAD_SEARCHES, MIX_QUERIES, grid.search, 0)
+        found.highest = measure_rates(mix, settings, {"state": systems()["state"]})
+    top = median(found.highest["state"])
+    loads = measure_loads(mix, MIX_QUERIES, top, grid.loads, grid.load_rounds, load_systems())
+    by_policy = decision_shares(loads)
+    found.figures.update(
+        load_events_per_s=top,
+        decision_share=max(by_policy.values()),
+        decision_share_by_policy=by_policy,
+        planning_share=median([run.metrics.planning_share for run in loads["state"][DECISION_SHARE_AT]]),
+        latency_at_load=load_figures(loads),
+    )
+    found.ratios.update(load_ratios(loads))
+    found.draw(draw_shares, {name: loads[name] for name in systems()}, "latency")
+
+
+def _ablation(found: Findings) -> None:
+    """The paper's: threads or scheduling, queues or blocks."""
+    grid = found.grid
+    measured = cases(full=found.options.full)
+    throughput, profiled = measure_ablation(measured, grid.rounds, grid.ablation, grid.pairs)
+    found.figures["ablation_events_per_s"] = ablation_figures(throughput)
+    found.figures["ablation_profile"] = profile_figures(profiled)
+    found.ratios.update(ablation_ratios(throughput, Node().block_events))
+    found.draw(draw_ablation, throughput, "ablation")
+
+
+def _steps(found: Findings) -> None:
+    """Sudden changes of the rate and of the selectivity."""
+    grid = found.grid
+    steps = measure_steps(_tops(grid), found.compared, grid.step_s, grid.sample_s)
+    found.figures["steps"] = step_figures(steps, grid.step_s)
+    found.draw(draw_steps, steps, "steps")
+
+
+def _queries(found: Findings) -> None:
+    """Throughput and latency over the number of queries."""
+    grid = found.grid
+    known = {"mix": median(found.highest["state"])} if found.highest else {}
+    curves = measure_curves(grid.curve_queries, grid.curves, grid.curve_rounds, known)
+    found.figures["queries"] = curve_figures(curves)
+    found.draw(draw_curves, curves, "queries")
+
+
+#: In this order.
+PARTS: dict[str, Callable[[Findings], None]] = {
+    "rates": _rates,
+    "loads": _loads,
+    "ablation": _ablation,
+    "steps": _steps,
+    "queries": _queries,
+}
 
 
 def _tops(grid: Grid) -> dict[str, float]:

@@ -74,7 +74,7 @@ def draw_ablation(found: Throughput, path: Path) -> str:
 
 
 def draw_shares(at_share: Mapping[str, Mapping[float, Sequence[Paced]]], path: Path) -> str:
-    """Latency at parts of each system's own highest rate."""
+    """Latency at parts of one load, which is the highest rate of the default."""
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5))
     for axis, quantile in zip(axes, ("p50_ms", "p99_ms"), strict=True):
         for system, by_share in at_share.items():
@@ -84,11 +84,11 @@ def draw_shares(at_share: Mapping[str, Mapping[float, Sequence[Paced]]], path: P
             errors = [high - mean for mean, _, high in spreads]
             percent = [100 * share for share in shares]
             axis.errorbar(percent, means, errors, marker="o", capsize=4, label=system, **_style(system))
-        axis.set_xlabel("load (% of the system's own highest rate)")
+        axis.set_xlabel("load (% of the highest rate of the default policy)")
         axis.set_ylabel(f"{quantile[1:3]}th percentile of latency (ms)")
         axis.set_yscale("log")
         axis.legend()
-    return _saved(figure, "Latency at parts of each system's own highest rate on the mix", path)
+    return _saved(figure, "Latency at parts of one load on the mix", path)
 
 
 def draw_steps(steps: Steps, path: Path) -> str:

@@ -1,16 +1,16 @@
-"""The highest rate with p99 ≤ 100 ms of every system, in rounds, and latency at parts of that rate."""
+"""The highest rate with p99 ≤ 100 ms of every system, in rounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lab.bench.measuring.rates import Lengths, Paced, highest_rate, interval
 from lab.bench.measuring.report import median, progress
 from lab.bench.scheduling.systems import LIMIT_MS, THREADS, Workload, paced, systems
+from penstock.engine.node import Node
 
-SHARES = (0.5, 0.8, 0.95)
 _FIRST_RATE = 6_000_000.0  # where the very first search begins
 
 
@@ -21,11 +21,9 @@ class RateSettings:
     rounds: int
     queries: int
     search: Lengths
-    at_share: Lengths
     others: (
         int  # so many of the other policies, the best of the first round, take part in every round after it
     )
-    at_shares: int  # so many of the compared systems are run at parts of their highest rate too
 
 
 _GROWTH, _STEPS = 1.1, 1  # of a search that begins where the round before has ended
@@ -34,23 +32,22 @@ _FIRST_SHARE = 0.25  # of the state-based policy's rate: what is too much takes 
 _NEAR = 0.5  # of the best first search: who is below takes part in no round
 
 
-@dataclass
-class Rates:
-    """What was found: by system, one value for every round it took part in."""
-
-    highest: dict[str, list[float]] = field(default_factory=dict)
-    at_share: dict[str, dict[float, list[Paced]]] = field(default_factory=dict)
+#: System → the highest rate of every round that it took part in.
+Rates = dict[str, list[float]]
 
 
-def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
+def measure_rates(
+    workload: Workload, settings: RateSettings, nodes: Mapping[str, Node] | None = None
+) -> Rates:
     """All systems once, from afar; then the state-based policy, threads and all others that come near it in a
     round, and in all further rounds those two and the best others of that one, each from where its last
     search has ended.
 
     Systems take turns within a round, in one direction and then in the other, so that a machine that grows
-    slower does not favour one of them.
+    slower does not favour one of them. ``nodes`` are all policies and threads, unless given.
     """
-    nodes, rates = systems(), Rates()
+    nodes = nodes or systems()
+    rates: Rates = {}
 
     def search(name: str, start: float, *, first: bool = False) -> None:
         def run(rate: float) -> Paced:
@@ -60,7 +57,7 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
         # Patient: one bad run must not end a search, nor decide who takes part in the rounds.
         best = highest_rate(run, start, p99_ms=LIMIT_MS, steps=steps, growth=growth, patient=True)
         found = best.rate if best.sustains(LIMIT_MS) else 0.0
-        rates.highest.setdefault(name, []).append(found)
+        rates.setdefault(name, []).append(found)
         progress(f"scheduling: {workload.name}, {name}: {found / 1e6:.2f} M/s under {LIMIT_MS:.0f} ms")
 
     # The first run of many queries loads their kernels, and would fail for that.
@@ -68,21 +65,18 @@ def measure_rates(workload: Workload, settings: RateSettings) -> Rates:
     search("state", _FIRST_RATE, first=True)
     for name in nodes:
         if name != "state":
-            search(name, _FIRST_SHARE * (rates.highest["state"][0] or _FIRST_RATE), first=True)
-    compared = compared_systems(rates.highest, len(nodes), _NEAR)
-    start = {name: rates.highest[name].pop() for name in compared}  # less exact than the searches that follow
+            search(name, _FIRST_SHARE * (rates["state"][0] or _FIRST_RATE), first=True)
+    compared = compared_systems(rates, len(nodes), _NEAR)
+    start = {name: rates[name].pop() for name in compared}  # less exact than the searches that follow
     top = max(start.values())
     start = {name: found or _FIRST_SHARE * top for name, found in start.items()}
     for number in range(settings.rounds):
         progress(f"scheduling: {workload.name}, round {number + 1} of {settings.rounds}")
         for name in compared[:: 1 if number % 2 == 0 else -1]:
             search(name, start[name])
-            start[name] = rates.highest[name][-1] or start[name]
-            for share in SHARES if name in compared[: settings.at_shares] else ():
-                at = paced(workload, nodes[name], settings.queries, share * start[name], settings.at_share)
-                rates.at_share.setdefault(name, {}).setdefault(share, []).append(at)
+            start[name] = rates[name][-1] or start[name]
         if number == 0:
-            compared = compared_systems({name: rates.highest[name] for name in compared}, settings.others)
+            compared = compared_systems({name: rates[name] for name in compared}, settings.others)
     return rates
 
 
@@ -92,7 +86,8 @@ def compared_systems(highest: Mapping[str, Sequence[float]], others: int, near: 
     rest = [name for name in highest if name not in ("state", THREADS) and highest[name]]
     best = sorted(rest, key=lambda name: highest[name][0], reverse=True)
     least = near * max((found[0] for found in highest.values() if found), default=0.0)
-    return ["state", THREADS, *[name for name in best if highest[name][0] >= least][:others]]
+    first = [name for name in ("state", THREADS) if name in highest]
+    return [*first, *[name for name in best if highest[name][0] >= least][:others]]
 
 
 def rate_ratios(highest: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -115,23 +110,10 @@ def rate_ratios(highest: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def rate_figures(rates: Rates) -> dict[str, object]:
-    """Rates with their intervals, and latencies at parts of each system's own highest rate."""
+    """Rates with their intervals, and round by round."""
     return {
-        "rate_under_100ms": {name: spread(found) for name, found in rates.highest.items()},
-        "rate_under_100ms_rounds": {name: list(found) for name, found in rates.highest.items()},
-        "latency_at_share": {
-            name: {
-                str(share): {
-                    "p50_ms": spread([run.p50_ms for run in runs]),
-                    "p99_ms": spread([run.p99_ms for run in runs]),
-                    "decision_share": median([run.metrics.decision_share for run in runs]),
-                    "planning_share": median([run.metrics.planning_share for run in runs]),
-                    "busy_share": median([run.metrics.busy_share for run in runs]),
-                }
-                for share, runs in by_share.items()
-            }
-            for name, by_share in rates.at_share.items()
-        },
+        "rate_under_100ms": {name: spread(found) for name, found in rates.items()},
+        "rate_under_100ms_rounds": {name: list(found) for name, found in rates.items()},
     }
 
 

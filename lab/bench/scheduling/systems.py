@@ -14,6 +14,7 @@ from penstock.engine.node import Node
 from penstock.metrics.run import RunMetrics
 from penstock.query.graph import Graph
 from penstock.scheduling.catalogue import POLICIES
+from penstock.scheduling.dispatch.rules import Rules
 
 WORKERS = 2
 LIMIT_MS = 100.0  # of the 99th percentile
@@ -61,6 +62,14 @@ def systems() -> dict[str, Node]:
     """Every policy, and threads, on blocks of the default size."""
     by_policy = {name: Node(workers=WORKERS, scheduling=name) for name in sorted(POLICIES)}
     return {**by_policy, THREADS: Node(workers=WORKERS, threads="per_operator")}
+
+
+def unruled() -> dict[str, Node]:
+    """The policies that serve everyone, without any rule of the dispatcher and without fusion."""
+    return {
+        name: Node(workers=WORKERS, scheduling=name, rules=Rules.none(), fusion=False)
+        for name in ("state", "first_come", "round_robin")
+    }
 
 
 def ablation() -> dict[str, Node]:

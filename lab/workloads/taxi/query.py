@@ -7,18 +7,18 @@ from penstock.query.expr import Expr, col, when
 from penstock.query.stream.stream import Stream
 from penstock.query.windows import tumbling
 
-_CELLS = 600
+CELLS = 600
 # 250 m cells counted from the north-western corner of the grid.
-_NORTH, _WEST = 41.474937, -74.913583
-_CELL_LATITUDE, _CELL_LONGITUDE = 0.002245778, 0.002993
+NORTH, WEST = 41.474937, -74.913583
+CELL_LATITUDE, CELL_LONGITUDE = 0.002245778, 0.002993
 
 
 def cell(longitude: str, latitude: str) -> Expr:
     """The number of the grid cell that a position lies in, row by row; negative outside of the grid."""
-    row = ((_NORTH - col(latitude)) / _CELL_LATITUDE).floor()
-    column = ((col(longitude) - _WEST) / _CELL_LONGITUDE).floor()
-    inside = row.between(0, _CELLS - 1) & column.between(0, _CELLS - 1)
-    return when(inside, row * _CELLS + column).otherwise(-1)
+    row = ((NORTH - col(latitude)) / CELL_LATITUDE).floor()
+    column = ((col(longitude) - WEST) / CELL_LONGITUDE).floor()
+    inside = row.between(0, CELLS - 1) & column.between(0, CELLS - 1)
+    return when(inside, row * CELLS + column).otherwise(-1)
 
 
 def distance_per_cell(trips: Stream) -> Stream:

@@ -25,9 +25,9 @@ from penstock.scheduling.topology import Topology
 _PAUSE = 100
 _MOST_EPOCHS = 5
 #: How many epochs at the most a source that was read empty waits where workers have no time left; the more
-#: they have, the fewer. What it reads at once is what everyone behind it takes in one turn, and turns cost some
-#: ten microseconds each, however few their events. So a beat is no longer than it takes for the turns of all
-#: operators to cost a hundredth of it: longer, it would save nothing, and everybody would wait.
+#: they have, the fewer. What it reads at once is what everyone behind it takes in one turn, and a turn costs
+#: some ten microseconds, however few its events. So a beat is at most so long that the turns of all operators
+#: cost a hundredth of it: a longer one would save nothing, and everybody would wait.
 _PATIENCE = 10.0
 _TURN_NS = 10_000
 _TURNS_SHARE = 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,19 @@ import pytest
 from numpy.typing import NDArray
 
 from lab.bench.measuring.rates import Paced
+from lab.bench.measuring.report import Options
 from lab.bench.scheduling.ablation import ablation_figures, ablation_ratios, cases, profile_figures
-from lab.bench.scheduling.bench import FULL, MIX_QUERIES, SHORT, decision_share, planning_share
+from lab.bench.scheduling.bench import FULL, MIX_QUERIES, PARTS, SHORT, run
 from lab.bench.scheduling.curves import CurvePoint, curve_figures
+from lab.bench.scheduling.loads import (
+    RULES,
+    decision_shares,
+    load_figures,
+    load_ratios,
+    load_systems,
+)
 from lab.bench.scheduling.plots import draw_ablation, draw_curves, draw_rates, draw_shares, draw_steps
-from lab.bench.scheduling.rates import Rates, compared_systems, rate_figures, rate_ratios
+from lab.bench.scheduling.rates import compared_systems, rate_figures, rate_ratios
 from lab.bench.scheduling.steps import Sample, step_figures, switching
 from lab.bench.scheduling.systems import (
     THREADS,
@@ -25,9 +34,12 @@ from lab.bench.scheduling.systems import (
     systems,
 )
 from penstock.engine.node import Node
+from penstock.metrics.histogram import LatencyHistogram
 from penstock.metrics.operators import OperatorMetrics
 from penstock.metrics.run import RunMetrics
+from penstock.query.errors import PenstockError
 from penstock.scheduling.catalogue import POLICIES
+from penstock.scheduling.dispatch.rules import Rules
 
 NOTHING = RunMetrics(1.0, (), {})
 
@@ -133,14 +145,53 @@ def test_the_ablation_covers_every_size_and_form_and_six_queries_beside_one() ->
     assert all(case.sizes == (Node().block_events,) for case in short[2:])
 
 
-def test_the_share_of_decisions_is_told_at_the_load_it_names() -> None:
+def test_the_share_of_decisions_is_told_of_every_policy_at_the_load_it_names() -> None:
     busy = OperatorMetrics("a", "filter", 0, 1, 1, 1, 1000, 0, 0, 0, 0, 0, 0, 0)
     runs = [
-        Paced(1.0, 1.0, 1.0, 1.0, True, RunMetrics(1.0, (busy,), {}, decision_ns=ns, planning_ns=2 * ns))
-        for ns in (1, 3, 50)
+        Paced(1.0, 1.0, 1.0, 1.0, True, RunMetrics(1.0, (busy,), {}, decision_ns=ns)) for ns in (1, 3, 50)
     ]
-    rates = Rates(at_share={"state": {0.5: [], 0.8: runs, 0.95: []}})
-    assert (decision_share(rates), planning_share(rates)) == (0.003, 0.006)
+    by_share = {0.1: [], 0.5: [], 0.8: runs}
+    shares = decision_shares(
+        {"state": by_share, "random": by_share, THREADS: by_share, "no fusion": by_share}
+    )
+    assert shares == {"state": 0.003, "random": 0.003}
+
+
+def test_the_default_is_compared_with_the_best_other_at_every_load() -> None:
+    def timed(ms: float) -> Paced:
+        latency = LatencyHistogram()
+        latency.record(int(ms * 1e6))
+        return Paced(1.0, 1.0, ms, ms, True, RunMetrics(1.0, (), {"out": latency.snapshot()}))
+
+    loads = {
+        name: {share: [timed(value) for value in values] for share in (0.1, 0.5, 0.8)}
+        for name, values in {
+            "state": (2.0, 3.0, 4.0),
+            "random": (9.0, 9.0, 9.0),
+            "round_robin": (4.0, 3.0, 2.0),
+            THREADS: (0.1, 0.1, 0.1),
+        }.items()
+    }
+    ratios = load_ratios(loads)
+    assert ratios["state_p99_over_best_at_0.1"] == 1.0  # 0.5, 1, 2
+    assert ratios["state_mean_over_best_at_0.8"] == pytest.approx(1.0, rel=0.1)
+    figures = load_figures(loads)
+    assert figures["state"]["0.5"]["p99_ms"]["mean"] == 3.0  # type: ignore[index]
+
+
+def test_every_rule_is_switched_off_by_itself() -> None:
+    nodes = load_systems()
+    assert {*POLICIES, THREADS} < nodes.keys()
+    for rule in RULES:
+        assert nodes[f"no {rule}"].rules == replace(Rules(), **{rule: False})
+    assert not nodes["no fusion"].fusion
+    assert nodes["no fusion"].rules == Rules()
+
+
+def test_a_part_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    assert list(PARTS) == ["rates", "loads", "ablation", "steps", "queries"]
+    with pytest.raises(PenstockError, match="parts rates, loads"):
+        run(Options(part="nothing", out=tmp_path))
 
 
 def test_every_other_stretch_lets_twice_as_many_events_pass() -> None:
@@ -184,14 +235,14 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
     at_share = {"state": {0.5: [paced(2.0), paced(3.0)], 0.8: [paced(4.0)]}}
     found = {"yahoo": {1: {"TQ": [1.0, 2.0], "full": [2.0, 3.0]}}}
     steps = {"rate_yahoo": {"state": [Sample(0.1, 2.0, 1.0, 1.0, 1.0)]}}
-    rates = Rates({"state": [1e6, 2e6], "random": [1e6]}, at_share)
+    rates = {"state": [1e6, 2e6], "random": [1e6]}
     drawn = [
         draw_curves(curves, tmp_path / "deep" / "a.png"),
         draw_shares(at_share, tmp_path / "b.png"),
         draw_ablation(found, tmp_path / "c.png"),
         draw_steps(steps, tmp_path / "d.png"),
-        draw_rates(rates.highest, tmp_path / "e.png"),
+        draw_rates(rates, tmp_path / "e.png"),
     ]
     assert all(Path(path).stat().st_size for path in drawn)
-    assert "state" in rate_figures(rates)["latency_at_share"]  # type: ignore[operator]
+    assert rate_figures(rates)["rate_under_100ms_rounds"] == rates
     assert curve_figures(curves)["mix"]["state"]["10"]["achieved"] == 1e6  # type: ignore[index]
