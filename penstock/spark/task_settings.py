@@ -22,6 +22,8 @@ _INSTEAD = {
     "rebalance": "ps.Spark(rebalance=...)",
     "source_batch": "ps.Spark(batch_events=...)",
     "stop_grace": "ps.Spark(stop_grace=...)",
+    "checkpoint": "ps.Spark(checkpoint=...)",
+    "keep_versions": "ps.Spark(keep_versions=...)",
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.engine.seat.settings import Settings
 from penstock.metrics.turns import TurnLog
 from penstock.query.errors import PenstockError
 from penstock.scheduling.dispatch.rules import Rules
@@ -43,12 +42,15 @@ REFUSED: dict[str, Any] = {
     "rebalance_every_s": 1.0,
     "stop_grace": None,
     "force_route": lambda route: route,
+    "checkpoint": "state",
+    "epoch": "1s",
+    "keep_versions": 3,
 }
 _NEEDS: dict[str, dict[str, Any]] = {"installation": {"binding": "greedy"}}
 
 
 def test_it_is_known_of_every_setting_what_becomes_of_it() -> None:
-    names = {field.name for field in fields(Settings)}
+    names = {field.name for field in fields(ps.Node)}
     assert names == {*USED, *REFUSED}, "say here what a task of Spark does with a new setting"
 
 
