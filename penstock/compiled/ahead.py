@@ -107,4 +107,4 @@ def _make_all() -> int:
 
 
 if __name__ == "__main__":
-    print(_make_all())
+    sys.stdout.write(f"{_make_all()}\n")  # read by whoever started this process

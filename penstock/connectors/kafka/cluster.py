@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from penstock.query.environment import Env, value_of
 from penstock.query.errors import QueryError, RunError
 
-LOG = logging.getLogger("penstock.connectors.kafka")
+LOG = logging.getLogger(__name__)
 _SECRET = re.compile(r"password|secret|key\.pem|bearer\.token", re.IGNORECASE)
 #: What a result's being right depends on.
 _OURS = (
