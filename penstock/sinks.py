@@ -12,7 +12,9 @@ from penstock.connectors.memory.sink import Memory
 from penstock.query.extras import Extra, Lazy, lazy_names
 
 if TYPE_CHECKING:
+    from penstock.connectors.kafka.sink import Kafka
     from penstock.connectors.mqtt.sink import Mqtt
+    from penstock.connectors.postgres.sink import Postgres
     from penstock.spark.batches.sinks import SparkWrite as Spark
 
 __all__ = [
@@ -23,14 +25,18 @@ __all__ = [
     "Discard",
     "Files",
     "JsonLines",
+    "Kafka",
     "Memory",
     "Mqtt",
     "Parquet",
+    "Postgres",
     "Spark",
 ]
 
 # Loaded when first asked for: the other sinks need nothing beyond the package.
 _LAZY = {
+    "Kafka": Lazy(Extra.KAFKA, "penstock.connectors.kafka.sink", "Kafka"),
+    "Postgres": Lazy(Extra.POSTGRES, "penstock.connectors.postgres.sink", "Postgres"),
     "Mqtt": Lazy(Extra.MQTT, "penstock.connectors.mqtt.sink", "Mqtt"),
     "Spark": Lazy(Extra.SPARK, "penstock.spark.batches.sinks", "SparkWrite"),
 }

@@ -52,6 +52,10 @@ class Checkpoint:
         """What a source keeps between runs."""
         return f"{self.root}/sources/{source_id}"
 
+    def sink(self, query: str) -> str:
+        """What a sink keeps between runs."""
+        return f"{self.root}/sinks/{query}"
+
     @property
     def shipped(self) -> str:
         """Data that sources hand to other processes."""

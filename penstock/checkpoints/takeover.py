@@ -62,7 +62,7 @@ def take_over(
     sinks = _sinks(plan)
     manifest, progress, store = found.manifest, found.progress, found.store
     # Not before all sinks are open: they refuse output that is not what was delivered.
-    writers = open_writers(sinks, None if found.is_new else manifest)
+    writers = open_writers(sinks, None if found.is_new else manifest, found.checkpoint.sink)
     manifest = manifest.taken_over(run_id, this_process())
     store.commit(manifest)
     sources = _sources(plan)

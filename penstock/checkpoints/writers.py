@@ -3,7 +3,7 @@ and what they have delivered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,12 +20,14 @@ _SIDE_BY_SIDE = 8  # on one disk more threads are no faster
 
 
 def open_writers(
-    sinks: Mapping[str, tuple[Sink, Schema]], manifest: Manifest | None
+    sinks: Mapping[str, tuple[Sink, Schema]],
+    manifest: Manifest | None,
+    folder_of: Callable[[str], str] | None = None,
 ) -> dict[str, BatchWriter]:
     """Opens every query's sink, or none: each failure is one ``RunError`` that names the query.
 
     ``manifest`` is the newest one, None where the checkpoint is new. Nothing is touched before
-    ``begin_writers``.
+    ``begin_writers``. ``folder_of`` says where a query's sink may keep what belongs to the checkpoint.
     """
     writers: dict[str, BatchWriter] = {}
     try:
@@ -40,6 +42,8 @@ def open_writers(
                 if manifest is not None:
                     resumed = Resumed(manifest.batches, manifest.deliveries.get(query))
                 writers[query] = sink.open_batches(schema, resumed)
+                if folder_of is not None:
+                    writers[query].stage_in(folder_of(query))
                 check_same_kind(resumed, writers[query].delivered()["kind"])
             except Exception as error:
                 raise RunError(f"sink of query '{query}' cannot be opened: {told(error)}") from error
@@ -117,6 +121,15 @@ def deliver(
             cause = failures[query]
             raise RunError(f"sink of query '{query}' failed in batch {batch_id}: {told(cause)}") from cause
     return sum(table.num_rows for table in given.values())
+
+
+def tell_counted(writers: Mapping[str, BatchWriter], batch_id: int) -> None:
+    """Lets all know that the manifest has the batch."""
+    for query, writer in writers.items():
+        try:
+            writer.counted(batch_id)
+        except Exception as error:
+            raise RunError(f"sink of query '{query}' failed with batch {batch_id}: {told(error)}") from error
 
 
 def close_writers(writers: Mapping[str, BatchWriter], complete: bool) -> None:

@@ -55,6 +55,10 @@ class BatchWriter(ABC):
     #: for writers that mostly wait for a disk and call no code of the user.
     side_by_side: bool = False
 
+    def stage_in(self, folder: str) -> None:  # noqa: B027 - most keep nothing
+        """A folder of its own beside the checkpoint, which lives as long; told before ``begin``, by a run
+        that has one."""
+
     def begin(self) -> None:  # noqa: B027 - some writers prepare nothing
         """The checkpoint is this run's: from now on the output may be made, cut and removed.
 
@@ -69,6 +73,9 @@ class BatchWriter(ABC):
         Numbers grow, with gaps. The same number comes again if the run failed before the batch counted, and
         then maybe with other rows: the second call replaces the first where the sink can.
         """
+
+    def counted(self, batch_id: int) -> None:  # noqa: B027 - what is written at once is there
+        """The manifest has this batch: it never comes again."""
 
     def end(self, batch_id: int) -> None:  # noqa: B027 - most outputs are whole at any time
         """The input is complete and ``batch_id`` is the last batch: what the output lacks is added, such as

@@ -31,6 +31,7 @@ from penstock.state.files import Folder
 
 #: The columns of records that are taken as they are.
 TEXT_COLUMNS = {"timestamp": "timestamp", "key": "key", "value": "value"}
+_NOTE = "span.json"
 _TEXT_SCHEMA = Schema.of({"timestamp": "timestamp", "key": "string?", "value": "string?"})
 
 
@@ -93,6 +94,7 @@ class Kafka(NodeSource):
         self._start = checked(start, "start")
         self._until = None if until is None else checked(until, "until")
         self._span: _Span | None = None
+        self._planned: _Span | None = None  # of the run in this process that has a checkpoint
         self._partitions: int | None = None
 
     @property
@@ -135,7 +137,10 @@ class Kafka(NodeSource):
 
     def positions(self, journal: str | None = None, start: Sequence[int] | None = None) -> Positions:
         admin = Admin(self._cluster)
-        span = self._span or self._settled(admin)
+        span = self._span
+        if span is None and journal is not None:
+            span = self._planned = self._noted(admin, Folder(journal))
+        span = span or self._settled(admin)
         return KafkaPositions(admin, self._topic, span.starts, span.ends)
 
     def open_range(
@@ -147,7 +152,7 @@ class Kafka(NodeSource):
         strings: StringPool,
         hint: Any = None,
     ) -> Reader:
-        span = self._span or self._settled(Admin(self._cluster))
+        span = self._span or self._planned or self._settled(Admin(self._cluster))
         start = max(resume.position, span.starts[partition])
         parser = RecordParser(self._form, layout, strings)
         kept = KeptFeed((self._cluster.key, self._topic, partition))
@@ -166,14 +171,27 @@ class Kafka(NodeSource):
 
     def shipped(self, folder: str) -> NodeSource:
         """Settled where it begins and ends, once for all runs of a checkpoint."""
-        place, name = Folder(folder), f"kafka-{self._digest}.json"
-        known: dict[str, Any] = json.loads(bytes(place.read(name))) if place.exists(name) else {}
+        place, prefix = Folder(folder), f"kafka-{self._digest}-"
+        numbers = sorted(int(name[len(prefix) : -5]) for name in place.names() if name.startswith(prefix))
+        known: dict[str, Any] = {}
+        if numbers:
+            known = json.loads(bytes(place.read(f"{prefix}{numbers[-1]}.json")))
         span = self._settled(Admin(self._cluster), known.get("starts", ()), known.get("ends"))
-        if span.starts != tuple(known.get("starts", ())):
-            place.write(name, json.dumps({"starts": span.starts, "ends": span.ends}).encode())
+        # Under a new name: what earlier runs have handed over is removed when this one begins.
+        following = numbers[-1] + 1 if numbers else 0
+        text = json.dumps({"starts": span.starts, "ends": span.ends})
+        place.write(f"{prefix}{following}.json", text.encode())
         settled = copy(self)
         settled._span = span
         return settled
+
+    def _noted(self, admin: Admin, journal: Folder) -> _Span:
+        """As an earlier run of the checkpoint has settled it."""
+        known: dict[str, Any] = json.loads(bytes(journal.read(_NOTE))) if journal.exists(_NOTE) else {}
+        span = self._settled(admin, known.get("starts", ()), known.get("ends"))
+        if span.starts != tuple(known.get("starts", ())):
+            journal.write(_NOTE, json.dumps({"starts": span.starts, "ends": span.ends}).encode())
+        return span
 
     def _settled(self, admin: Admin, starts: Sequence[int] = (), ends: Sequence[int] | None = None) -> _Span:
         """Where to read, as far as an earlier run has not settled it; new partitions from their beginning."""

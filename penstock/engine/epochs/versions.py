@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.checkpoints.planned import Planned
 from penstock.checkpoints.positions import Progress
-from penstock.checkpoints.writers import deliver, deliveries, end_writers
+from penstock.checkpoints.writers import deliver, deliveries, end_writers, tell_counted
 from penstock.connectors.ranges import SourceRanges
 from penstock.connectors.writer import BatchWriter
 from penstock.engine.epochs.seat import Gathered, VertexCount, tables_of
@@ -64,6 +64,7 @@ class Versions:
         )
         self._store.commit(manifest)
         self.manifest = manifest
+        tell_counted(self._writers, epoch)
         self._let_go(progress, epoch)
 
     def _advanced(self, before: Progress, gathered: Gathered) -> Progress:

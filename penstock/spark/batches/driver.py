@@ -14,7 +14,7 @@ from penstock.checkpoints.folders import operators_of
 from penstock.checkpoints.pattern_logs import PatternLogs
 from penstock.checkpoints.positions import Progress
 from penstock.checkpoints.spark_log import SparkLog
-from penstock.checkpoints.writers import deliver, deliveries, end_writers
+from penstock.checkpoints.writers import deliver, deliveries, end_writers, tell_counted
 from penstock.connectors.writer import BatchWriter
 from penstock.memory.edges import END_OF_TIME, START_OF_TIME
 from penstock.metrics.batches import BatchProgress
@@ -189,6 +189,7 @@ class Driver:
         )
         self._store.commit(manifest)
         self.manifest = manifest
+        tell_counted(self._writers, batch_id)
         if batch_id % COLLECT_EVERY == 0:
             self._store.collect(self._keep_versions)
 

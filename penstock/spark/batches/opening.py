@@ -116,7 +116,7 @@ def open_run(opening: Opening, checkpoint: Checkpoint) -> Opened:
     )
     shipped = ShippedJob.of(job)
     sinks = {n.id: (n.spec.sink, n.schema) for n in graph.nodes if isinstance(n.spec, SinkSpec)}
-    writers = open_writers(sinks, None if is_new else manifest)
+    writers = open_writers(sinks, None if is_new else manifest, checkpoint.sink)
     try:
         # Not before all sinks are open: they refuse output that is not what was delivered.
         # Tasks read the patterns of a new set, and which partitions have ended, from the manifest.

@@ -224,6 +224,7 @@ def test_where_it_begins_is_settled_for_all_runs_of_a_checkpoint(kafka: Broker, 
     kafka.grow_topic(name, 2)
     again = source(kafka, name, SCHEMA, start="latest", until=None).shipped(str(tmp_path))
     assert (first.partitions, again.partitions) == (1, 2)
+    assert len(list(tmp_path.iterdir())) == 2  # the older one is removed with all that runs have left
     travelled: Kafka = pickle.loads(pickle.dumps(again))
     positions = travelled.positions()
     assert positions.latest([0, 0], None) == [10, 0]

@@ -1,0 +1,1 @@
+"""PostgreSQL: results of events as rows of a table."""
