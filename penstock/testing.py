@@ -49,6 +49,12 @@ class Trial:
 
     def __init__(self, app: App, on: Node | Spark | None = None, *, patience: Duration = "1m") -> None:
         self._app, self._on = app, on or Node()
+        if isinstance(self._on, Node) and self._on.checkpoint is not None:
+            raise QueryError(
+                "a trial leads a node without a checkpoint",
+                detail="with one, results stand in their sinks when an epoch ends, not when all is worked in",
+                hint="leave checkpoint out: what is killed is read again from the tapes; or test on ps.Spark",
+            )
         patience_us = positive_us(patience, "patience")
         assert patience_us is not None
         self._patience_s = patience_us / 1e6

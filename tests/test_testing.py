@@ -115,6 +115,8 @@ def test_mistakes_of_a_test_are_told() -> None:
     traffic.cars.end()
     with pytest.raises(QueryError, match="the tape has ended"):
         traffic.cars.add([car(1)])
+    with pytest.raises(QueryError, match="a trial leads a node without a checkpoint"):
+        Trial(traffic.app, on=ps.Node(checkpoint="state"))
     app = ps.App("endless")
     road = app.source("road", ps.sources.Traffic(), event_time="ts")
     app.sink("out", road, ps.sinks.Discard())

@@ -84,6 +84,7 @@ class RangeReader(Reader):
         self.holds = False
         self._ranges, self._layout, self._strings = ranges, layout, strings
         self._inner: Reader | None = None
+        self._reached_us: int | None = None  # the time that the source itself said to have come to
         self._end = 0
         self._finished = finished
         self._bad: list[BadRecord] = []
@@ -116,7 +117,7 @@ class RangeReader(Reader):
         if inner is None:
             return 0
         count = inner.read(columns, start, limit)
-        self.offset = inner.offset
+        self.offset, self._reached_us = inner.offset, inner.reached_us
         self._bad += inner.take_bad()
         if inner.finished:
             self.stands = Resume(self._end, inner.offset, inner.records)
@@ -124,6 +125,10 @@ class RangeReader(Reader):
             self._inner = None
             self._finished = self._ranges.is_final(self.partition, self._end)
         return count
+
+    @property
+    def reached_us(self) -> int | None:
+        return self._reached_us
 
     def created_ns(self) -> int | None:
         created_ns = None if self._inner is None else self._inner.created_ns()

@@ -109,7 +109,6 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "policy": "write scheduling='congestion'",
         "threads": "write workers=2",
         "cores": "write workers=2",
-        "checkpoint": "a node begins anew with every run; ps.Spark(checkpoint=...) goes on from one",
     },
 }
 

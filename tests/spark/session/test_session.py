@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.spark.session.errors import SparkError
 from penstock.spark.session.start import (
+    check_interpreter,
     check_java,
     java_version,
     local_cores,
@@ -141,3 +142,17 @@ def fake_java(home: Path, says: str) -> Path:
     java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
     java.chmod(0o755)
     return java
+
+
+def test_a_session_of_another_python_is_told_in_one_sentence(tmp_path: Path) -> None:
+    check_interpreter(sys.executable)
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho /opt/other\n")
+    other.chmod(0o755)
+    with pytest.raises(
+        SparkError, match=r"starts another Python .* is of /opt/other, this app is of "
+    ) as told:
+        check_interpreter(str(other))
+    assert "PYSPARK_PYTHON" in str(told.value)
+    with pytest.raises(SparkError, match="starts another Python"):
+        check_interpreter(str(tmp_path / "nowhere"))
