@@ -35,6 +35,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "lab.bench.ingest.bench",
         "files into a filter and a keyed window, beside DuckDB and Polars; what bad records cost",
     ),
+    "kafka": (
+        "lab.bench.kafka",
+        "JSON of a topic into a filter and a keyed window, beside a bare client, a process for each core",
+    ),
     "scheduling": (
         "lab.bench.scheduling.bench",
         "every scheduling policy against a thread for every operator, and the ablation (enjima figures 5-9)",
