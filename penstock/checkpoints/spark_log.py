@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from uuid import uuid4
 
+from penstock.checkpoints.positions import Progress
 from penstock.checkpoints.source_log import SourceLog, planned_entries
 from penstock.state.errors import StateError
 from penstock.state.files import Folder, sync
@@ -25,6 +27,28 @@ from penstock.state.manifest import Manifest
 _OFFSETS, _COMMITS, _SOURCES = "offsets", "commits", "sources"
 _METADATA = "metadata"
 _NAME = re.compile(rf"({_OFFSETS}|{_COMMITS})/(\d+)")
+
+
+def planned_as_batches(manifest: Manifest, sources: Sequence[str]) -> Manifest:
+    """A manifest that a node has made, with the logs that Spark would have by then; any other as it is.
+
+    ``sources`` in the order in which Spark is given them: all are Penstock's own, of which Spark knows a list
+    of positions.
+    """
+    batches = manifest.batches
+    if manifest.logs or not batches:
+        return manifest
+    known = Progress.from_json(manifest.progress).sources
+    lines = [
+        json.dumps({"p": [known[source][number].position for number in range(len(known[source]))]})
+        for source in sources
+    ]
+    planned = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
+    text = "\n".join(["v1", json.dumps(planned), *lines])
+    # Spark also asks where the last batch began: it is as if nothing had been read in it.
+    logs = {f"{_OFFSETS}/{number}": text for number in range(max(0, batches - 2), batches)}
+    logs[f"{_COMMITS}/{batches - 1}"] = 'v1\n{"nextBatchWatermarkMs":0}'
+    return replace(manifest, logs=logs)
 
 
 class SparkLog:

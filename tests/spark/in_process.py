@@ -16,7 +16,7 @@ from penstock.checkpoints.folders import resume
 from penstock.checkpoints.pattern_logs import PatternLogs
 from penstock.checkpoints.positions import Progress
 from penstock.connectors.reader import NodeSource
-from penstock.connectors.writer import NodeSink
+from penstock.connectors.writer import NodeSink, Resumed
 from penstock.engine.seat.settings import Settings
 from penstock.query.graph import Graph
 from penstock.query.steps import SinkSpec, SourceSpec
@@ -64,7 +64,7 @@ class InProcess:
         self._store = StateStore(folder)
         self._routing = self._random_routing()
         finals = {name: positions.final for name, positions in self._positions.items()}
-        manifest, changes, _ = resume(self._store, self._stages, finals, self._routing, "run")
+        manifest, changes, is_new = resume(self._store, self._stages, finals, self._routing, "run")
         progress = Progress.from_json(manifest.progress)
         patterns, progress = PatternLogs.begin(self._stages, progress, changes.fresh)
         manifest = replace(manifest, progress=progress.to_json())
@@ -78,7 +78,9 @@ class InProcess:
         for node in graph.nodes:
             if isinstance(node.spec, SinkSpec):
                 assert isinstance(node.spec.sink, NodeSink)
-                writer = self._writers[node.id] = node.spec.sink.open_batches(node.schema, None)
+                delivered = manifest.deliveries.get(node.id)
+                resumed = None if is_new else Resumed(manifest.batches, delivered)
+                writer = self._writers[node.id] = node.spec.sink.open_batches(node.schema, resumed)
                 writer.begin()
         session: Any = None
         self._driver = Driver(
@@ -112,6 +114,11 @@ class InProcess:
         self._batch({}, ending=True)
         for writer in self._writers.values():
             writer.close(True)
+
+    def close(self) -> None:
+        """Nobody uses the sinks any more, as after the end of the process."""
+        for writer in self._writers.values():
+            writer.close(False)
 
     def _random_routing(self) -> tuple[int, ...]:
         choose = self._choose

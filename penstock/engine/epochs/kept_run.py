@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from penstock.checkpoints.fencing import creation
 from penstock.checkpoints.folders import Checkpoint, operators_of
 from penstock.checkpoints.groups import check_no_groups
 from penstock.checkpoints.lock import CheckpointLock
@@ -55,7 +56,9 @@ class KeptRun:
         self._checkpoint = Checkpoint.at(root)
         self._lock = CheckpointLock(self._checkpoint.root)
         try:
-            store = StateStore(self._checkpoint.state)
+            store = StateStore(
+                self._checkpoint.state, create=creation(self._checkpoint.root, allow_unfenced=False)
+            )
             self._found = find(self._checkpoint, store, self.plan, virtual_partitions, self.run_id)
         except BaseException:
             self._lock.free()

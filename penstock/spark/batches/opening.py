@@ -18,7 +18,7 @@ from penstock.checkpoints.leftovers import Leftovers
 from penstock.checkpoints.lock import this_process
 from penstock.checkpoints.pattern_logs import PatternLogs
 from penstock.checkpoints.positions import Progress
-from penstock.checkpoints.spark_log import SparkLog
+from penstock.checkpoints.spark_log import SparkLog, planned_as_batches
 from penstock.checkpoints.writers import begin_writers, close_writers, deliveries, end_writers, open_writers
 from penstock.connectors.writer import BatchWriter
 from penstock.query.graph import Graph
@@ -95,6 +95,7 @@ def open_run(opening: Opening, checkpoint: Checkpoint) -> Opened:
     for change in input_changes(store.latest(), prepared.shipped, checkpoint.source):
         _log.warning("%s", change)
     manifest, changes, is_new = resume(store, stages, prepared.finals(), even, opening.run_id)
+    manifest = planned_as_batches(manifest, tuple(prepared.sources))
     progress = Progress.from_json(manifest.progress)
     patterns, with_patterns = PatternLogs.begin(stages, progress, changes.fresh)
     changes = replace(changes, patterns=tuple(patterns.told))

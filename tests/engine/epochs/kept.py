@@ -123,13 +123,15 @@ def run_with_kills(
     ended = 0
     while True:
         most = choose.randint(1, 5) if ended < 6 else None
-        summary = _run(graph, choose.choice(nodes), folder, portions, most)
+        summary = run_until(graph, choose.choice(nodes), folder, portions, most)
         if summary is not None:
             return summary, ended
         ended += 1
 
 
-def _run(graph: Graph, node: ps.Node, folder: Path, portions: Portions, epochs: int | None) -> Summary | None:
+def run_until(
+    graph: Graph, node: ps.Node, folder: Path, portions: Portions, epochs: int | None
+) -> Summary | None:
     """Runs until so many epochs have counted; None if that was not its end."""
     execution, kept = begun(graph, node, folder, portions)
     left = epochs
