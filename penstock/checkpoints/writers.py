@@ -34,8 +34,8 @@ def open_writers(
         for query, (sink, schema) in sinks.items():
             if not isinstance(sink, NodeSink):
                 raise RunError(
-                    f"query '{query}' cannot run with a checkpoint: {type(sink).__name__} takes no batches; "
-                    "make it a NodeSink"
+                    f"query '{query}' cannot run on Spark or with a checkpoint: {type(sink).__name__} takes "
+                    "no batches; make it a NodeSink"
                 )
             try:
                 resumed = None

@@ -12,7 +12,7 @@ from penstock.placement.task_graph import TaskGraph
 class RoundRobinPlacement:
     """Even in number, blind to load and traffic.
 
-    >>> RoundRobin().partition(TaskGraph((1.0, 9.0, 1.0), ()), 2)
+    >>> RoundRobinPlacement().partition(TaskGraph((1.0, 9.0, 1.0), ()), 2)
     (0, 1, 0)
     """
 

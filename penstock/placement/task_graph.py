@@ -57,7 +57,7 @@ class TaskGraph:
         """By the names of the tasks.
 
         >>> TaskGraph.of({"split": 0.2, "count": 0.6}, {("split", "count"): 100.0}).edges
-        (Edge(sender=0, receiver=1, rate=100.0),)
+        (TaskEdge(sender=0, receiver=1, rate=100.0),)
         """
         number = {name: place for place, name in enumerate(loads)}
         edges = tuple(TaskEdge(number[a], number[b], rate) for (a, b), rate in rates.items())

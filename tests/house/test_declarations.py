@@ -109,7 +109,7 @@ def test_what_is_not_registered_for_a_word_any_more_is_told(
             "runs FilterSpec, which is not declared",
         ),
         ("query/aggregates/variance.py", "@declared\n", "Variance, which is not declared"),
-        ("operators/columns/filter.py", "@runs(FilterSpec)\n", "no operator runs filter"),
+        ("operators/columns/rows.py", "@runs(FilterSpec)\n", "no operator runs filter"),
     ],
 )
 def test_an_import_without_a_declaration_fails(file: str, line: str, told: str) -> None:

@@ -205,7 +205,7 @@ def test_a_sink_that_takes_no_batches_is_an_error() -> None:
         def guarantee(self) -> str:
             return "none"
 
-    with pytest.raises(RunError, match="query 'q' cannot run on Spark: Strange takes no batches"):
+    with pytest.raises(RunError, match="'q' cannot run on Spark or with a checkpoint: Strange takes no"):
         open_writers({"q": (Strange(), SCHEMA)}, None)
 
 
