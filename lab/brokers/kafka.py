@@ -108,6 +108,8 @@ def _settings(data: Path, plain: int, sasl: int, controller: int, password: str)
         "listener.name.sasl.plain.sasl.jaas.config": f'{login} user_{USER}="{password}";',
         "log.dirs": str(data),
         "auto.create.topics.enable": "false",
+        # Records of tests are of 1970 at times: thirty seconds after its start a broker removes what is old.
+        "log.retention.ms": "-1",
         "group.initial.rebalance.delay.ms": "0",
         # One broker has all the topics of the system, and they need not be large.
         "offsets.topic.replication.factor": "1",
